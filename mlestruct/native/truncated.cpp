@@ -56,8 +56,10 @@ struct Iteration {
 
 // One visit to a factor: its slots, where their states begin, and its numbers on the tape.
 struct Visit {
-    int64_t factor, first, last, table, size, states, at;
+    int64_t factor, first, last, table, size, states, at, cards = 0;  // 0: of any number
 
+    Visit(int64_t f, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t i, int64_t k)
+        : factor(f), first(a), last(b), table(c), size(d), states(e), at(i), cards(k) {}
     Visit(const Graph &g, int64_t v) {
         factor = g.factor[v];
         first = g.scope_start[factor], last = g.scope_start[factor + 1];
@@ -66,6 +68,9 @@ struct Visit {
         at = g.tape[v];
     }
     bool pair() const { return last - first == 2; }
+    bool binary() const { return pair() && size == 4 && states == 4; }
+    // The same, with sizes that compilers know: loops over them become straight code.
+    Visit as_binary() const { return {factor, first, first + 2, table, 4, 4, at, 2}; }
 };
 
 // The state is (log-belief b of every variable, message m of every slot). A visit does
@@ -83,10 +88,10 @@ struct Messages {
     Numbers<T> belief, message;
 
     template <bool LINEAR>
-    void read(const Visit &visit, Numbers<T> u) const {
+    INLINE void read(const Visit &visit, Numbers<T> u) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
-            const int64_t cards = g.place[s + 1] - sent;
+            const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
             T top = everywhere<T>(-INF);
             for (int64_t k = 0; k < cards; ++k) {
                 const T b = belief[home + k], m = message[sent + k];
@@ -99,10 +104,11 @@ struct Messages {
     }
 
     // Every slot's state: the sum of the entries that agree times the other slots' u.
-    void add_up(const Visit &visit, Numbers<T> table, Numbers<T> u, Numbers<T> sums) const {
+    INLINE void add_up(const Visit &visit, Numbers<T> table, Numbers<T> u, Numbers<T> sums) const {
         for (int64_t k = 0; k < visit.states; ++k) sums.set(k, everywhere<T>(0.0));
         if (visit.pair()) {
-            const int64_t rows = g.place[visit.first + 1] - g.place[visit.first];
+            const int64_t rows =
+                visit.cards ? visit.cards : g.place[visit.first + 1] - g.place[visit.first];
             for (int64_t a = 0, e = 0; a < rows; ++a) {
                 T mass = everywhere<T>(0.0);
                 const T own = u[a];
@@ -130,10 +136,10 @@ struct Messages {
 
     // The largest of every new message is 1, or its logarithm 0.
     template <bool LINEAR>
-    void send(const Visit &visit, Numbers<T> sums) const {
+    INLINE void send(const Visit &visit, Numbers<T> sums) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
-            const int64_t cards = g.place[s + 1] - sent;
+            const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
             T top = everywhere<T>(LEAST);
             for (int64_t k = 0; k < cards; ++k) top = larger(top, sums[k]);
             for (int64_t k = 0; k < cards; ++k) {
@@ -154,10 +160,10 @@ struct Messages {
     }
 
     // Sums become their slopes; what is left to the old messages stays there.
-    void unsend(const Visit &visit, Numbers<T> sums) const {
+    INLINE void unsend(const Visit &visit, Numbers<T> sums) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
-            const int64_t cards = g.place[s + 1] - sent;
+            const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
             T common = everywhere<T>(0.0);
             for (int64_t k = 0; k < cards; ++k)
                 common = common + message[sent + k] + belief[home + k] * g.share[s];
@@ -172,13 +178,14 @@ struct Messages {
     }
 
     // Slopes by sums become those by the table, and u becomes the slopes by n; `ahead` is scratch.
-    void spread(const Visit &visit, const Iteration<T> &now, Numbers<T> ahead) const {
+    INLINE void spread(const Visit &visit, const Iteration<T> &now, Numbers<T> ahead) const {
         const Numbers<T> u = now.near.from(visit.at), back = now.sums.from(visit.at);
         const Numbers<T> table = now.table.from(visit.table), slope = now.slope.from(visit.table);
         const double scale = 1.0 / g.counts[visit.factor];
         for (int64_t k = 0; k < visit.states; ++k) ahead.set(k, everywhere<T>(0.0));
         if (visit.pair()) {
-            const int64_t rows = g.place[visit.first + 1] - g.place[visit.first];
+            const int64_t rows =
+                visit.cards ? visit.cards : g.place[visit.first + 1] - g.place[visit.first];
             for (int64_t a = 0, e = 0; a < rows; ++a) {
                 T mass = everywhere<T>(0.0);
                 const T own = u[a], pull = back[a];
@@ -206,16 +213,27 @@ struct Messages {
     }
 
     // Beliefs take the slopes by n, messages their negative.
-    void unread(const Visit &visit, Numbers<T> near) const {
+    INLINE void unread(const Visit &visit, Numbers<T> near) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
-            const int64_t cards = g.place[s + 1] - sent;
+            const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
             for (int64_t k = 0; k < cards; ++k) {
                 belief.add(home + k, near[k]);
                 message.set(sent + k, message[sent + k] - near[k]);
             }
             near = near.from(cards);
         }
+    }
+
+    template <bool LINEAR>
+    INLINE void answer(const Visit &visit, const Iteration<T> &now) const {
+        const Numbers<T> sums = now.sums.from(visit.at);
+        add_up(visit, now.table.from(visit.table), now.near.from(visit.at), sums);
+        send<LINEAR>(visit, sums);
+    }
+    INLINE void unanswer(const Visit &visit, const Iteration<T> &now, Numbers<T> ahead) const {
+        unsend(visit, now.sums.from(visit.at));
+        spread(visit, now, ahead);
     }
 
     // Another iteration's scores of nodes take the place of the last one's.
@@ -246,13 +264,15 @@ struct Messages {
             if (t > 0 && t < run.sets)
                 exchange<LINEAR>(now.score, Iteration<T>(run, t - 1, begin, nullptr).score);
             for (int64_t i = 0; i < g.groups; ++i) {
-                for (int64_t v = g.group[i]; v < g.group[i + 1]; ++v)
-                    read<LINEAR>(Visit(g, v), now.near.from(g.tape[v]));
                 for (int64_t v = g.group[i]; v < g.group[i + 1]; ++v) {
                     const Visit visit(g, v);
-                    const Numbers<T> sums = now.sums.from(visit.at);
-                    add_up(visit, now.table.from(visit.table), now.near.from(visit.at), sums);
-                    send<LINEAR>(visit, sums);
+                    visit.binary() ? read<LINEAR>(visit.as_binary(), now.near.from(visit.at))
+                                   : read<LINEAR>(visit, now.near.from(visit.at));
+                }
+                for (int64_t v = g.group[i]; v < g.group[i + 1]; ++v) {
+                    const Visit visit(g, v);
+                    visit.binary() ? answer<LINEAR>(visit.as_binary(), now)
+                                   : answer<LINEAR>(visit, now);
                 }
             }
         }
@@ -265,11 +285,14 @@ struct Messages {
             for (int64_t i = g.groups - 1; i >= 0; --i) {
                 for (int64_t v = g.group[i + 1] - 1; v >= g.group[i]; --v) {
                     const Visit visit(g, v);
-                    unsend(visit, now.sums.from(visit.at));
-                    spread(visit, now, ahead);
+                    visit.binary() ? unanswer(visit.as_binary(), now, ahead)
+                                   : unanswer(visit, now, ahead);
                 }
-                for (int64_t v = g.group[i + 1] - 1; v >= g.group[i]; --v)
-                    unread(Visit(g, v), now.near.from(g.tape[v]));
+                for (int64_t v = g.group[i + 1] - 1; v >= g.group[i]; --v) {
+                    const Visit visit(g, v);
+                    visit.binary() ? unread(visit.as_binary(), now.near.from(visit.at))
+                                   : unread(visit, now.near.from(visit.at));
+                }
             }
             if (t > 0 && t < run.sets)
                 unexchange(now.slope, Iteration<T>(run, t - 1, begin, slope).slope);
@@ -350,6 +373,56 @@ struct Field {
     }
 };
 
+constexpr double RANGE = 600.0;  // of log-beliefs that are safe as plain numbers
+
+INLINE bool beyond(double x) { return x > RANGE; }
+INLINE bool beyond(Row x) { return any(x > row_of(RANGE)); }
+
+// The largest entry of a table, and what it has above the least.
+template <class T>
+INLINE T span(Numbers<T> x, int64_t first, int64_t last, T *top) {
+    T low = *top = x[first];
+    for (int64_t k = first + 1; k < last; ++k) {
+        low = smaller(low, x[k]);
+        *top = larger(*top, x[k]);
+    }
+    return *top - low;
+}
+
+template <class T>
+bool begin(const Graph &g, Numbers<T> score, Numbers<T> table, Numbers<T> belief,
+           Numbers<T> reach) {
+    bool fits = true;
+    T top;
+    for (int64_t i = 0; i < g.nodes; ++i) {
+        reach.set(i, span(score, g.node_start[i], g.node_start[i + 1], &top));
+        for (int64_t k = g.node_start[i]; belief.first && k < g.node_start[i + 1]; ++k)
+            belief.set(k, (score[k] - top) / g.whole[i]);
+    }
+    for (int64_t f = 0; f < g.factors; ++f) {
+        const T wide = span(score, g.table_start[f], g.table_start[f + 1], &top);
+        for (int64_t s = g.scope_start[f]; s < g.scope_start[f + 1]; ++s)
+            reach.add(g.scope[s], wide);
+        for (int64_t k = g.table_start[f]; k < g.table_start[f + 1]; ++k)
+            table.set(k, exponential((score[k] - top) / g.counts[f]));
+    }
+    for (int64_t i = 0; i < g.nodes; ++i) fits &= !beyond(reach[i]);
+    return fits;
+}
+
+template <class T>
+void normalise(int64_t tables, const int64_t *start, Numbers<T> x) {
+    for (int64_t i = 0; i < tables; ++i) {
+        T top, mass = everywhere<T>(0.0);
+        span(x, start[i], start[i + 1], &top);
+        for (int64_t k = start[i]; k < start[i + 1]; ++k) {
+            x.set(k, exponential(x[k] - top));
+            mass = mass + x[k];
+        }
+        for (int64_t k = start[i]; k < start[i + 1]; ++k) x.set(k, x[k] / mass);
+    }
+}
+
 template <class T>
 void send_all(const Graph &g, const Run &run, bool linear, int64_t begin, int64_t end,
               double *belief, double *message) {
@@ -359,6 +432,22 @@ void send_all(const Graph &g, const Run &run, bool linear, int64_t begin, int64_
 }
 
 }  // namespace
+
+bool begin_truncated(const truncated_graph *graph, int64_t sets, int64_t lanes, const double *score,
+                     double *table, double *belief, double *reach) {
+    bool fits = true;
+    for (int64_t k = 0; k < sets; ++k) {
+        const int64_t at = k * graph->table_start[graph->factors] * lanes;
+        double *given = const_cast<double *>(score) + at, *beliefs = k ? nullptr : belief;
+        fits &= lanes == 1 ? begin<double>(*graph, {given}, {table + at}, {beliefs}, {reach})
+                           : begin<Row>(*graph, {given}, {table + at}, {beliefs}, {reach});
+    }
+    return fits;
+}
+
+void normalise_tables(int64_t tables, const int64_t *start, int64_t lanes, double *x) {
+    lanes == 1 ? normalise<double>(tables, start, {x}) : normalise<Row>(tables, start, {x});
+}
 
 void send_truncated(const truncated_graph *graph, const truncated_run *run, bool linear,
                     int64_t begin, int64_t end, double *belief, double *message) {

@@ -7,9 +7,9 @@ extern "C" {
 
 Slots are the variables of the factors' scopes, and ``slot`` lists those around every node. Every
 entry of a factor's table has a number for each of its slots: among the factor's slots' states in
-``state``, among all nodes' states in ``node``; those of factor f begin at pair[f]. Factors of visits
-group[g] to group[g + 1] - 1 read the same messages; a visit's numbers begin at tape[v] of an
-iteration's. A slot has its ``share`` of the counting numbers ``whole`` around its node. */
+``state``, among all nodes' states in ``node``; those of factor f begin at pair[f]. Factors of
+visits group[g] to group[g + 1] - 1 read the same messages; a visit's numbers begin at tape[v] of
+an iteration's. A slot has its ``share`` of the counting numbers ``whole`` around its node. */
 struct truncated_graph {
     int64_t nodes;
     int64_t factors;
@@ -49,6 +49,19 @@ struct truncated_run {
     double *near N(length * width * lanes);
     double *sums MAYBE N(length * width * lanes);
 };
+
+/** Write the exponentials of factors' scores and the first set's logarithms of beliefs.
+
+Return whether the scores around every node range over so little that beliefs may be exponentiated;
+``reach`` is scratch. */
+EXPORT bool begin_truncated(const struct truncated_graph *graph, int64_t sets, int64_t lanes,
+                            const double *score N(sets * graph.table_start[-1] * lanes),
+                            double *table N(sets * graph.table_start[-1] * lanes),
+                            double *belief N(graph.node_start[-1] * lanes),
+                            double *reach N(graph.nodes * lanes));
+/** Replace tables by their exponentials, each divided by its sum. */
+EXPORT void normalise_tables(int64_t tables, const int64_t *start N(tables + 1), int64_t lanes,
+                             double *x N(start[-1] * lanes));
 
 /** Send messages in iterations begin to end - 1; beliefs and messages are logarithms unless
 ``linear``. */

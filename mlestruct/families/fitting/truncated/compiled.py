@@ -71,13 +71,6 @@ class CompiledGraph(NamedTuple):
     bethe: bool
     """All numbers count 1: belief propagation."""
 
-    def normalised(self, x: Array, some: slice) -> Array:
-        """exp x of these tables' entries, each table summing to 1."""
-        start = self.start[some]
-        table = self.table_of[start[0] : start[0] + len(x)] - self.table_of[start[0]]
-        chance = np.exp(x - np.maximum.reduceat(x, start - start[0])[table])
-        return np.asarray(chance / np.add.reduceat(chance, start - start[0])[table])
-
 
 @kept
 def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:

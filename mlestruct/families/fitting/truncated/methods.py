@@ -20,8 +20,6 @@ from mlestruct.families.fitting.truncated.runs import LANES, FieldRun, MessageRu
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints, as_numbers
 
-RANGE = 600.0  # of log-beliefs that are safe as plain numbers
-
 
 class Run(Protocol):
     """Beliefs of some examples after T iterations, one row each, and the way back.
@@ -57,9 +55,7 @@ class Messages:
     order: Order = there_and_back
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
-        ready, scores = self.ready(graph), _ready(scores)
-        linear = ready.bethe and fits(scores, graph)
-        return MessageRun(ready, scores, iterations, whole, linear)
+        return MessageRun(self.ready(graph), _ready(scores), iterations, whole)
 
     def ready(self, graph: FactorGraph) -> CompiledGraph:
         """With these counting numbers and this order."""
@@ -73,18 +69,6 @@ class MeanField:
 
     def run(self, graph: FactorGraph, scores: Array, iterations: int, whole: bool) -> Run:
         return FieldRun(_counted_once(graph), _ready(scores), iterations, whole)
-
-
-def fits(scores: Array, graph: FactorGraph) -> bool:
-    """Whether a variable's scores and the tables around it together range over at most RANGE."""
-    start = np.concatenate([graph.node_start[:-1], graph.table_start[:-1]])
-    wide = np.maximum.reduceat(scores, start, axis=2) - np.minimum.reduceat(scores, start, axis=2)
-    n, order = graph.n_nodes, np.diff(graph.scope_start)
-    reach = (
-        row[:n] + np.bincount(graph.scope, np.repeat(row[n:], order), n)
-        for row in wide.reshape(-1, wide.shape[2])
-    )
-    return all((row <= RANGE).all() for row in reach)
 
 
 def _ready(scores: Array) -> Array:

@@ -10,12 +10,14 @@ import numpy as np
 from mlestruct.families.fitting.truncated.compiled import CompiledGraph
 from mlestruct.native._door import (
     TruncatedRun,
+    begin_truncated,
+    normalise_tables,
     send_truncated,
     sweep_truncated,
     unsend_truncated,
     unsweep_truncated,
 )
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, Ints
 
 LANES = 8  # examples that run side by side
 MEMORY = 1 << 22  # numbers a tape may hold before states are kept at intervals instead
@@ -56,22 +58,19 @@ class Tape:
 
 
 class MessageRun:
-    """Any order, cards and counting numbers; ``linear`` where the state may be exponentiated."""
+    """Any order, cards and counting numbers; ``linear`` where the state is exponentiated."""
 
-    def __init__(
-        self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool, linear: bool
-    ) -> None:
-        self.ready, self.whole, self.linear, self.count = ready, whole, linear, scores.shape[1]
+    def __init__(self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool) -> None:
+        self.ready, self.whole, self.count = ready, whole, scores.shape[1]
         self.scores = side_by_side(scores)
         sets, size, lanes = self.scores.shape
         graph, nodes = ready.kernel, len(ready.whole)
         self.last = min(max(iterations, 1), sets) - 1
-        top = np.maximum.reduceat(self.scores, ready.start, axis=1)[:, ready.table_of]
-        table = self.scores - top
-        state: State = table[0, :nodes] / ready.whole, np.zeros((len(ready.home), lanes))
+        table, reach = np.empty_like(self.scores), np.empty((graph.nodes, lanes))
+        state: State = np.empty((nodes, lanes)), np.zeros((len(ready.home), lanes))
+        fits = begin_truncated(graph, sets, lanes, self.scores, table, state[0], reach)
+        self.linear = linear = ready.bethe and fits
         state = tuple(np.exp(part) for part in state) if linear else state
-        table[:, nodes:] /= ready.counts
-        np.exp(table, out=table)
         width = int(graph.tape[-1])
 
         def room(length: int) -> TruncatedRun:
@@ -82,11 +81,11 @@ class MessageRun:
         self.tape.run(self._forward, state)
         belief, message = (np.log(part) for part in state) if linear else state
         tau = np.zeros((size, lanes))
-        tau[:nodes] = ready.normalised(belief, slice(graph.nodes))
+        tau[:nodes] = normalised(belief, graph.node_start)
         if whole and graph.factors:
             inside = np.add.reduceat(belief[ready.node] - message[ready.sent], ready.first)
             inside += self.scores[self.last, nodes:] / ready.counts
-            tau[nodes:] = ready.normalised(inside, slice(graph.nodes, None))
+            tau[nodes:] = normalised(inside, graph.table_start - nodes)
         self.tau = np.ascontiguousarray(tau[:, : self.count].T)
 
     def _forward(self, begin: int, end: int, state: State, tape: Any) -> None:
@@ -95,10 +94,12 @@ class MessageRun:
     def pull(self, slope: Array) -> Array:
         ready, out = self.ready, np.zeros_like(self.scores)
         nodes = len(ready.whole)
-        held = np.add.reduceat(slope, ready.start, axis=1)[:, ready.table_of]
-        (_, size, lanes) = self.scores.shape
+        _, size, lanes = self.scores.shape
+        used, tables = (size, None) if self.whole else (nodes, ready.kernel.nodes)
+        held = np.add.reduceat(slope[:, :used], ready.start[:tables], axis=1)
         change = np.zeros((size, lanes))
-        change[:, : self.count] = (slope - self.tau * held).T
+        some = slope[:, :used] - self.tau[:, :used] * held[:, ready.table_of[:used]]
+        change[:used, : self.count] = some.T
         belief, message = change[:nodes].copy(), np.zeros((len(ready.home), lanes))
         if self.whole and ready.kernel.factors:
             inside = change[nodes:]
@@ -123,7 +124,7 @@ class FieldRun:
         self.scores = side_by_side(scores)
         sets, size, lanes = self.scores.shape
         nodes = len(ready.whole)
-        self.q = ready.normalised(np.zeros((nodes, lanes)), slice(ready.kernel.nodes))
+        self.q = normalised(np.zeros((nodes, lanes)), ready.kernel.node_start)
 
         def room(length: int) -> TruncatedRun:
             tape = np.empty((length, nodes, lanes))
@@ -154,6 +155,13 @@ class FieldRun:
 
         self.tape.back(self._forward, backward, (self.q.copy(), log_q))
         return out[:, :, : self.count].transpose(0, 2, 1)
+
+
+def normalised(x: Array, start: Ints) -> Array:
+    """exp x, each table summing to 1."""
+    chance = x.copy()
+    normalise_tables(len(start) - 1, start, x.shape[1], chance)
+    return chance
 
 
 def side_by_side(scores: Array) -> Array:
