@@ -47,11 +47,6 @@ def stripped(text: str) -> str:
     return text
 
 
-def composed(text: str) -> str:
-    """With each letter and its accent as one character, as keyboards make them."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
-
-
 def written(cell: Cell) -> str | None:
     """What a cell shows: 7 and 7.0 are both "7"."""
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
@@ -82,11 +77,6 @@ def number(cell: Cell, decimal: Decimal = ".") -> float | None:
     return float(plain.replace(",", ".")) if NUMBERS[decimal].fullmatch(plain) else None
 
 
-def in_thousands(cell: Cell, mark: Decimal) -> bool:
-    """Whether a mark may part thousands as well as decimals: ``1,234`` but not ``1,23``."""
-    return isinstance(cell, str) and THOUSANDS[mark].fullmatch(cell) is not None
-
-
 def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
     """The numbers of a column, None for its blank cells; None if a cell is no number."""
     spellings = set(cells) - {None}
@@ -105,9 +95,9 @@ def marks(cells: Sequence[Cell]) -> set[Decimal]:
 
 
 def unsure(cells: Sequence[Cell], mark: Decimal) -> bool:
-    """Whether all cells that have this mark could as well be in thousands."""
+    """Whether all cells with this mark could as well be in thousands: 1,234 but not 1,23."""
     marked = [cell for cell in cells if isinstance(cell, str) and mark in cell]
-    return bool(marked) and all(in_thousands(cell, mark) for cell in marked)
+    return bool(marked) and all(map(THOUSANDS[mark].fullmatch, marked))
 
 
 @dataclass(frozen=True)
@@ -163,12 +153,10 @@ class Grid:
         lost: list[tuple[int, int]] = []
         joined = 0
         for number, row in enumerate(self.rows):
-            whole = [composed(c) if isinstance(c, str) else c for c in row]
+            whole = [unicodedata.normalize("NFC", c) if isinstance(c, str) else c for c in row]
             joined += sum(a != b for a, b in zip(row, whole, strict=True))
             bare = [stripped(c) if isinstance(c, str) else c for c in whole]
-            lost += [
-                (number, k) for k, (a, b) in enumerate(zip(whole, bare, strict=True)) if a != b
-            ]
+            lost += [(number, k) for k, cell in enumerate(bare) if cell != whole[k]]
             rows.append([None if cell == "" else cell for cell in bare])
         more = (f"letters and their accents joined in {joined} cells",) if joined else ()
         return replace(self, rows=rows, blanks=tuple(lost), said=(*self.said, *more))

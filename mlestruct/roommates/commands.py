@@ -109,7 +109,7 @@ def run_assign(given: argparse.Namespace) -> int:
             room: [ids.get(who.strip(), who.strip()) for who in listed.split(",")]
             for room, listed in given.fixed
         },
-        decision=given.decision,
+        decision=given.decision or "map",
         mix=given.mix,
         names=given.names,
         protected=given.show_protected,
@@ -196,20 +196,28 @@ def run_check(given: argparse.Namespace) -> int:
     tables = [opened(given, path) for path in given.tables]
     _refuse_unknown(told, tables)
     found = examine(tables, told, given.tables)
-    faults = [*found.faults]
+    findings = [*found.findings]
+    for number, table in enumerate(tables):
+        findings += _of_rules(number, table, given)
+    findings.sort(key=lambda f: f.kind != "fault")
     surveys = [survey(table) for table in tables]
     for number, table in enumerate(tables):
         say(given, f"{given.tables[number]}: {len(table)} rows, {len(table.names)} columns")
         say(given, aligned(Surveyed._fields, surveys[number]))
-        mine = [finding for finding in found.findings if finding.table == number]
-        extra = _of_rules(table, given)
-        faults += extra
-        for finding in sorted([*mine, *extra], key=lambda f: f.kind != "fault"):
+        for finding in (f for f in findings if f.table == number):
             mark = "!" if finding.kind == "fault" else "-"
             say(given, f"  {mark} {for_shell(finding.words)}")
     if found.command:
         say(given, "to learn from these tables:", f"  {found.command}")
     wrote = _fix(given, tables) if given.fix else []
+    faults, remarks = (
+        [
+            {"file": given.tables[f.table], "words": for_shell(f.words)}
+            for f in findings
+            if f.kind == k
+        ]
+        for k in ("fault", "remark")
+    )
     say(given, f"faults found: {len(faults)}" if faults else "no faults found")
     tell(
         given,
@@ -217,12 +225,8 @@ def run_check(given: argparse.Namespace) -> int:
             {"file": path, "rows": len(table), "columns": rows}
             for path, table, rows in zip(given.tables, tables, surveys, strict=True)
         ],
-        faults=[{"file": given.tables[f.table], "words": for_shell(f.words)} for f in faults],
-        remarks=[
-            {"file": given.tables[f.table], "words": for_shell(f.words)}
-            for f in found.findings
-            if f.kind == "remark"
-        ],
+        faults=faults,
+        remarks=remarks,
         roles=found.roles,
         fit=found.command,
         files=wrote,
@@ -250,7 +254,7 @@ def _told(given: argparse.Namespace) -> Told:
     return Told(**(asked | lists))
 
 
-def _of_rules(table: Table, given: argparse.Namespace) -> list[Any]:
+def _of_rules(number: int, table: Table, given: argparse.Namespace) -> list[Any]:
     """Why rules could not be kept, where this is the table of people."""
     from mlestruct.roommates.doctor import Finding, faults_of_rules
 
@@ -261,7 +265,7 @@ def _of_rules(table: Table, given: argparse.Namespace) -> list[Any]:
         return []
     groups = [*([given.cohort] if given.cohort else []), *given.same]
     found = faults_of_rules(table, given.id, groups, asked["forbid"], asked["require"])
-    return [Finding("fault", 0, words) for words in found]
+    return [Finding("fault", number, words) for words in found]
 
 
 def _fix(given: argparse.Namespace, tables: Sequence[Table]) -> list[str]:

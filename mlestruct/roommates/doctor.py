@@ -179,7 +179,7 @@ def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> tuple[T
     pairs = paired(shares, everybody, told)
     taken = {told.id, *told.room, *told.partner, *told.trust, *told.mix}
     while True:
-        labels = _unchecked(everybody, told).group_of
+        labels = unchecked(everybody, told).group_of
         free = [name for name in everybody.names if name not in taken and name not in told.groups]
         agreed = rule_of(leaks({n: everybody.columns[n] for n in free}, pairs, labels))
         if agreed is None:
@@ -201,13 +201,13 @@ def _of_people(number: int, people: Table, told: Told) -> Iterator[Finding]:
 def _of_pairs(table: Table, everybody: Table, told: Told) -> Iterator[str]:
     """What a fit would refuse of a table of who shares, whichever way it says so."""
     try:
-        read_pairs(table, _unchecked(everybody, told), told.columns)
+        read_pairs(table, unchecked(everybody, told), told.columns)
     except ValueError as error:
         lines = str(error).splitlines()
         yield from (line.strip() for line in (lines[1:] if len(lines) > 1 else lines))
 
 
-def _unchecked(everybody: Table, told: Told) -> People:
+def unchecked(everybody: Table, told: Told) -> People:
     """People as they are, whatever is wrong with them."""
     ids = everybody.as_names(told.id).tolist()
     none = np.empty((len(ids), 0), dtype=np.int64)
@@ -216,7 +216,7 @@ def _unchecked(everybody: Table, told: Told) -> People:
 
 def _rows(table: Table, everybody: Table, told: Told) -> Ints:
     """(pairs × 2) rows of people, of the pairs that can be read."""
-    people, by_text = _unchecked(everybody, told), table.written is not None
+    people, by_text = unchecked(everybody, told), table.written is not None
     try:
         homes = homes_of(table, people, told.columns)
     except ValueError:
@@ -239,7 +239,7 @@ def _with_answers(
     """The findings, and those about columns of answers."""
     people = tables[number]
     kept = [told.id, *told.groups, *(n for n in (*told.room, *told.partner) if n in people.names)]
-    labels = _unchecked(people, told).group_of
+    labels = unchecked(people, told).group_of
     asked = {name: people.columns[name] for name in people.names if name not in kept}
     decided = {*told.trust, *told.mix}
     leaking = [leak for leak in leaks(asked, pairs, labels) if leak.column not in decided]

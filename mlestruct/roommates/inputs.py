@@ -13,11 +13,10 @@ import numpy as np
 
 from mlestruct.progress import Show
 from mlestruct.roommates.cells import written
-from mlestruct.roommates.doctor import Diagnosis, Told, examine, paired
+from mlestruct.roommates.doctor import Diagnosis, Told, examine, paired, unchecked
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.leaks import leaks
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.people import groups_of
 from mlestruct.roommates.project import Decided, Dropped, Project, judged
 from mlestruct.roommates.reading import read, sheets
 from mlestruct.roommates.rooms import COLUMNS, listed_rules
@@ -145,10 +144,7 @@ class Inputs:
         if told.id not in people.names:
             return []
         pairs = paired([self.tables[kind] for kind in self.ready], people, told)
-        cohorts = groups_of(people, [told.cohort] if told.cohort else [])
-        group = np.empty(len(people), dtype=np.int64)
-        for number, own in enumerate(cohorts):
-            group[own.members] = number
+        group = unchecked(people, replace(told, same=())).group_of
         taken = {told.id, told.cohort, *told.room, *told.partner}
         columns = {name: people.columns[name] for name in people.names if name not in taken}
         return [leak.column for leak in leaks(columns, pairs, group) if leak.agreed]
@@ -197,12 +193,12 @@ class Inputs:
         if "new" in self.choices.files:
             return people, self.named("new")
         later = self._later(people)
-        if later.all() or not later.any():
+        if not later.any():
             raise ValueError(
-                "nobody is left to be paired up: drop the new people, or choose their year"
-                if not later.any()
-                else "nobody is left to learn from: everybody is to be paired up"
+                "nobody is left to be paired up: drop the new people, or choose a year"
             )
+        if later.all():
+            raise ValueError("nobody is left to learn from: everybody is to be paired up")
         return people.rows(~later), people.rows(later)
 
     def _later(self, people: Table) -> Mask:

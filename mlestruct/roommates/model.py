@@ -249,7 +249,7 @@ class RoommateModel(Parameters):
             if getattr(self, name) not in allowed:
                 words = " or ".join(map(repr, allowed))
                 raise ValueError(f"{name} is {words}, not {getattr(self, name)!r}")
-        _by_column(self.unknown, ())
+        self._unknown(self.unknown, None)
         if listed(self.room) and listed(self.partner):
             raise ValueError("who shares is said by room= or by partner=, not by both")
         if not isinstance(self.partners, str) and len(self.partners) >= 2:
@@ -258,16 +258,8 @@ class RoommateModel(Parameters):
 
     def _codes(self, columns: Sequence[str]) -> dict[str, list[Any]]:
         """The codes for no answer of every column."""
-        if not isinstance(self.no_answer, Mapping):
-            values = listed(self.no_answer)
-            return dict.fromkeys(columns, values) if values else {}
-        strange = [name for name in self.no_answer if name not in columns]
-        if strange:
-            there = ", ".join(columns)
-            raise ValueError(
-                f"no_answer: {strange[0]!r} is no column of answers; there are {there}"
-            )
-        return {name: listed(values) for name, values in self.no_answer.items()}
+        codes = _by_column("no_answer", self.no_answer, columns)
+        return {name: values for name, given in codes.items() if (values := listed(given))}
 
     def _keep(self, known: Knowledge) -> None:
         fitted, model = known.fitted, known.fitted.model
@@ -319,12 +311,22 @@ class RoommateModel(Parameters):
             self.larger,
         )
 
+    def _unknown(
+        self, unknown: Unknown | Mapping[str, Unknown], columns: Sequence[str] | None
+    ) -> dict[str, Unknown]:
+        """What becomes of unknown answers, for every column."""
+        rules = _by_column("unknown", unknown, columns)
+        for rule in rules.values():
+            if rule not in UNKNOWN:
+                raise ValueError(f"unknown is {' or '.join(map(repr, UNKNOWN))}, not {rule!r}")
+        return rules
+
     def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
         asked = self._known.asked
         columns = [answers.column for answers in asked.answers]
         given = table(people, [self.id, *self._groups]).without(self._codes(columns))
         rule: Missing = "neutral" if asked.neutral else "refuse"
-        instead = _by_column(self.unknown if unknown is None else unknown, columns)
+        instead = self._unknown(self.unknown if unknown is None else unknown, columns)
         return People.read(given, self.id, self._groups, asked.answers, rule, instead)
 
     def assign(
@@ -526,16 +528,12 @@ class RoommateModel(Parameters):
         return model
 
 
-def _by_column(
-    unknown: Unknown | Mapping[str, Unknown], columns: Sequence[str]
-) -> dict[str, Unknown]:
-    """What becomes of unknown answers, for every column."""
-    rules = unknown if isinstance(unknown, Mapping) else {}
-    for name, rule in rules.items() if rules else [("", unknown)]:
-        if rule not in UNKNOWN:
-            raise ValueError(f"unknown is {' or '.join(map(repr, UNKNOWN))}, not {rule!r}")
-        if name and columns and name not in columns:
-            raise ValueError(f"unknown: {name!r} is no column of answers")
-    if isinstance(unknown, Mapping):
-        return dict(unknown)
-    return dict.fromkeys(columns, unknown)
+def _by_column(name: str, given: Any, columns: Sequence[str] | None) -> dict[str, Any]:
+    """A setting by column, or one for all of them; None where columns are not known yet."""
+    if not isinstance(given, Mapping):
+        return dict.fromkeys([""] if columns is None else columns, given)
+    strange = [own for own in given if columns is not None and own not in columns]
+    if strange:
+        there = ", ".join(columns or ())
+        raise ValueError(f"{name}: {strange[0]!r} is no column of answers; there are {there}")
+    return dict(given)

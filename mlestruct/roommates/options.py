@@ -22,14 +22,7 @@ if TYPE_CHECKING:
     from mlestruct.roommates.model import RoommateModel
     from mlestruct.roommates.report import Report
 
-SETTINGS = (
-    "alpha", "binary", "categorical", "cohort", "consent", "decimal", "encoding", "fixed",
-    "forbid", "header", "id", "ignore", "larger", "missing", "mix", "no_answer", "ordinal",
-    "outcomes", "partner", "partners", "protected", "require", "rho", "room", "rooms", "same",
-    "separator", "sheet", "trust", "unknown", "unpaired", "weight",
-)  # fmt: skip
 LISTS = ("ignore", "mix", "same", "trust")  # columns; one that holds a comma needs marks around it
-PYTHON = re.compile(rf"\b({'|'.join(SETTINGS)})=(?:'([^']*)'|(?=([\w(])))?")
 
 
 def for_shell(message: str) -> str:
@@ -157,8 +150,13 @@ def _two(words: str) -> dict[str, Any]:
     return {"nargs": 2, "action": "append", "default": [], "metavar": "ID", "help": words}
 
 
-def _kept(allowed: Sequence[str], words: str) -> dict[str, Any]:
-    """A choice; the model has a default."""
+def _value(metavar: str, words: str, read: Any = str, default: Any = None) -> dict[str, Any]:
+    """An option of one value."""
+    return {"type": read, "default": default, "metavar": metavar, "help": words}
+
+
+def _choice(words: str, *allowed: str) -> dict[str, Any]:
+    """One of a few words; without it, the model's own."""
     return {"choices": allowed, "help": words}
 
 
@@ -166,115 +164,67 @@ def _switch(words: str) -> dict[str, Any]:
     return {"action": "store_true", "help": words}
 
 
-OUT, PROJECT = "roommates-out", "roommates-project"
+OUT, MODEL, PROJECT = "roommates-out", "roommates.npz", "roommates-project"
+UNKNOWN = "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…"
+ALPHA = "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)"
+HOMES = "who is to be in a room: one id, or two separated by a comma; repeatable"
+WEIGHED = "what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1"
+NEAREST = "most probable partners of everybody in probabilities.csv (default: 10)"
+ENDS = "the columns of ids in a table of pairs (default: id_a,id_b)"
 OPTIONS: dict[str, dict[str, Any]] = {
     "all": _switch("every pair in probabilities.csv"),
-    "alpha": {
-        "type": numbers,
-        "metavar": "NUMBERS",
-        "help": "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)",
-    },
+    "alpha": _value("NUMBERS", ALPHA, numbers),
     "answers": _switch("a weight for every pair of answers, too"),
     "binary": _columns("answers that agree or differ"),
     "categorical": _columns("answers without an order"),
-    "checkpoint": {"metavar": "FILE", "help": "keep the fit there, and go on from it where it is"},
-    "cohort": {"metavar": "COLUMN", "help": "pairs stay within a cohort"},
-    "consent": {"metavar": "FILE", "help": "column id, and who that person may share with"},
-    "decision": {
-        "choices": ("map", "expected"),
-        "default": "map",
-        "help": "best total score (map), or most pairs expected right",
-    },
-    "fix": {"metavar": "FOLDER", "help": "write cleaned copies there, and a list of the changes"},
-    "fixed": {
-        "nargs": 2,
-        "action": "append",
-        "default": [],
-        "metavar": ("ROOM", "IDS"),
-        "help": "who is to be in a room: one id, or two separated by a comma; repeatable",
-    },
+    "checkpoint": _value("FILE", "keep the fit there; go on from it where it was ended"),
+    "cohort": _value("COLUMN", "pairs stay within a cohort"),
+    "consent": _value("FILE", "column id, and who that person may share with"),
+    "decision": _choice("best total score, or most pairs expected right", "map", "expected"),
+    "fix": _value("FOLDER", "write cleaned copies there, and a list of the changes"),
+    "fixed": _two(HOMES) | {"metavar": ("ROOM", "IDS")},
     "forbid": _two("two people who may not share; repeatable"),
     "force": _switch("overwrite files that are there"),
-    "id": {"default": "id", "metavar": "COLUMN", "help": "people's ids (default: id)"},
+    "id": _value("COLUMN", "people's ids (default: id)", default="id"),
     "ignore": _columns("columns to leave out of patterns"),
     "json": _switch("print one JSON object"),
-    "larger": _kept(("refuse", "leave_out"), "what becomes of rooms of three and more"),
-    "max-seconds": {
-        "type": seconds,
-        "metavar": "SECONDS",
-        "help": "end after these with what is found",
-    },
-    "missing": _kept(
-        ("refuse", "neutral"), "answers that are missing: refused, or counted as average ones"
-    ),
+    "larger": _choice("what becomes of rooms of three and more", "refuse", "leave_out"),
+    "max-seconds": _value("SECONDS", "end after these with what is found", seconds),
+    "missing": _choice("missing answers: refused, or as average ones", "refuse", "neutral"),
     "mix": _columns("partners may differ in these, though (nearly) all observed pairs agree"),
-    "model": {"default": "roommates.npz", "metavar": "FILE", "help": "default: roommates.npz"},
-    "names": {"metavar": "COLUMN", "help": "show this column beside ids"},
-    "no-answer": {
-        "type": by_column,
-        "default": [],
-        "metavar": "VALUES",
-        "help": "codes for no answer, such as 99,-1 or q1=99,q2=9",
-    },
+    "model": _value("FILE", f"default: {MODEL}", default=MODEL),
+    "names": _value("COLUMN", "show this column beside ids"),
+    "no-answer": _value("VALUES", "codes for no answer: 99,-1 or q1=99,q2=9", by_column, []),
     "no-browser": _switch("only print the address"),
-    "only": {"type": names, "metavar": "COHORTS", "help": "people of these cohorts"},
+    "only": _value("COHORTS", "people of these cohorts", names),
     "ordinal": _columns("answers that are numbers, compared by difference"),
-    "out": {"default": OUT, "metavar": "FOLDER", "help": f"default: {OUT}, or {OUT}-2 and so on"},
-    "outcomes": {
-        "type": outcomes,
-        "metavar": "VALUE=WEIGHT",
-        "help": "what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1",
-    },
+    "out": _value("FOLDER", f"default: {OUT}, or {OUT}-2 and so on", default=OUT),
+    "outcomes": _value("VALUE=WEIGHT", WEIGHED, outcomes),
     "partner": _columns("who shares is named in these columns"),
-    "partners": {
-        "type": partners,
-        "default": ("id_a", "id_b"),
-        "metavar": "A,B",
-        "help": "the columns of ids in a table of pairs (default: id_a,id_b)",
-    },
-    "people": {"type": even, "default": 200, "metavar": "N", "help": "of each year (default: 200)"},
-    "per-person": {
-        "type": whole(1),
-        "default": 10,
-        "metavar": "COUNT",
-        "help": "most probable partners of everybody in probabilities.csv (default: 10)",
-    },
-    "port": {
-        "type": whole(0, 65535),
-        "default": 0,
-        "metavar": "N",
-        "help": "default: any that is free",
-    },
-    "project": {
-        "default": PROJECT,
-        "metavar": "FOLDER",
-        "help": f"where files, choices and the model are kept; default: {PROJECT}",
-    },
+    "partners": _value("A,B", ENDS, partners, ("id_a", "id_b")),
+    "people": _value("N", "of each year (default: 200)", even, 200),
+    "per-person": _value("COUNT", NEAREST, whole(1), 10),
+    "port": _value("N", "default: any that is free", whole(0, 65535), 0),
+    "project": _value("FOLDER", f"keeps everything; default: {PROJECT}", default=PROJECT),
     "protected": _columns("answers that explanations do not itemise"),
     "require": _two("two people who must share; repeatable"),
-    "rho": {
-        "type": reader(float, "is a number such as 0.5 or 1"),
-        "help": "½ (default) or 1, Bethe",
-    },
+    "rho": _value("RHO", "½ (default) or 1, Bethe", reader(float, "is a number such as 0.5 or 1")),
     "room": _columns("who shares has the same room in these columns"),
-    "rooms": {"metavar": "ROOMS", "help": "columns room, size, and perhaps fixed and accessible"},
-    "rules": {"metavar": "RULES", "help": "columns rule (forbid, require or allow), id_a, id_b"},
+    "rooms": _value("ROOMS", "columns room, size, and perhaps fixed and accessible"),
+    "rules": _value("RULES", "columns rule (forbid, require or allow), id_a, id_b"),
     "same": _columns("partners agree in these, such as gender"),
-    "seed": {"type": whole(0), "default": 0, "metavar": "N", "help": "another, other students"},
+    "seed": _value("N", "another one, other students", whole(0), 0),
     "show-protected": _switch("itemise protected columns"),
     "strict": _switch("exit with 1 if the fit has not converged"),
     "trust": _columns("answers there are as meant"),
-    "unknown": {
-        "type": unknown_rule,
-        "metavar": "RULE",
-        "help": "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…",
-    },
-    "unpaired": _kept(
-        ("leave_out", "refuse"), "people without a pair: left out of learning, or refused"
-    ),
-    "weight": {"metavar": "COLUMN", "help": "of pairs: weights, or outcomes"},
-    "years": {"type": whole(1), "default": 3, "metavar": "N", "help": "default: 3"},
+    "unknown": _value("RULE", UNKNOWN, unknown_rule),
+    "unpaired": _choice("people without a pair: left out, or refused", "leave_out", "refuse"),
+    "weight": _value("COLUMN", "of pairs: weights, or outcomes"),
+    "years": _value("N", "default: 3", whole(1), 3),
 }
+READING = ("decimal", "encoding", "header", "separator", "sheet")
+SETTINGS = "|".join([*OPTIONS, *READING]).replace("-", "_")
+PYTHON = re.compile(rf"\b({SETTINGS})=(?:'([^']*)'|(?=([\w(])))?")
 COLUMNS = ("id", "cohort", "same", "partners", "room", "partner", "larger", "no-answer")
 RULES = ("forbid", "require", "rules", "consent")
 REPORT = ("names", "per-person", "all", "show-protected", "out", "force")

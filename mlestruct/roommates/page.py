@@ -68,10 +68,9 @@ def overview(given: Inputs) -> Json:
     """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
     known = {kind: _file(given, kind) for kind in given.choices.files}
     listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
-    found: Json = {"files": known, "columns": listed, "settings": SETTINGS}
+    found: Json = {"files": known, "columns": listed, "settings": SETTINGS, **decisions(given)}
     found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
-    found |= {"agreeing": [], **decisions(given)}
-    found["fitted"] = given.project.model.exists()
+    found |= {"agreeing": [], "fitted": given.project.model.exists()}
     if not given.ready or any(kind in given.faults for kind in EXAMINED):
         return found
     findings = [
@@ -125,7 +124,8 @@ def _file(given: Inputs, kind: str) -> Json:
 def readable(kind: str, path: Path) -> None:
     """ValueError where no sheet of a file is a table of its kind."""
     faults: list[ValueError] = []
-    for sheet in sheets(path)[:TRIED] or [None]:
+    listed: list[str | None] = [*sheets(path)[:TRIED]]
+    for sheet in listed or [None]:
         try:
             opened(kind, path, sheet)
             return

@@ -169,9 +169,10 @@ class Planned:
 
     def changed(self, kind: str, a: int, b: int) -> tuple[Decisions, list[Rule]]:
         """What would be decided after a change, and which pairs put together before it undoes."""
-        two = self.named((a, b))
+        first, second = self.named((a, b))
         if a == b:
             raise ValueError("name two people")
+        two = first, second
         if kind == "apart":
             return apart(self.choices.decisions, two)
         return together(

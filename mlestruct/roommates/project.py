@@ -95,12 +95,9 @@ class Project:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self._holds_nothing_else():
+        # a folder that is no project's, in which somebody keeps other things, stays as it is
+        if (self.folder / CHOICES).exists() or not any(self.folder.iterdir()):
             _tighten(self.folder)
-
-    def _holds_nothing_else(self) -> bool:
-        """Whether the folder is a project's, and not one in which somebody keeps other things."""
-        return (self.folder / CHOICES).exists() or not any(self.folder.iterdir())
 
     @property
     def model(self) -> Path:

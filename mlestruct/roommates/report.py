@@ -223,17 +223,11 @@ def _shared(
     for pair, explained in zip(home, reasons, strict=True):
         share = words("probable", share=percent(pair.probability))
         title = share if len(home) == 1 else f"{name(pair.a)} + {name(pair.b)}: {share}"
-        body += [element("p", title), _meter(pair.probability), _reasons(explained)]
+        body += [element("p", title), _reasons(explained)]
         near = [f"{name(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
         body.append(folded(words("also near"), paragraphs(*near)))
     head = element("h4", f"{room}{who}")
     return element("li", head, body, class_="card")
-
-
-def _meter(share: float) -> Html:
-    """A bar that says by its length how probable a pair is; the number stands beside it."""
-    width = element("span", style=f"width:{100 * min(max(share, 0.0), 1.0):.1f}%")
-    return element("div", width, class_="meter", aria_hidden="true")
 
 
 def _reasons(found: Explanation) -> Html:

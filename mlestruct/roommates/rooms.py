@@ -66,9 +66,7 @@ def rooms_of(
         elif who:
             faults.append(f"fixed: room {names[row]!r} belongs to no group of these people")
     refuse(faults)
-    for group, rooms in zip(people.groups, given, strict=True):
-        _refuse_strangers(people, group, rooms)
-    _refuse_twice(people, given)
+    _refuse_misplaced(people, given)
     needing = needs(people)
     return [
         _filled(rooms, group, needing & set(group.members.tolist()))
@@ -185,15 +183,18 @@ def _fixed(
     return {row: tuple(who) for row, who in found.items()}
 
 
-def _refuse_twice(people: People, given: Sequence[Sequence[Room]]) -> None:
-    """Nobody is fixed to two rooms."""
+def _refuse_misplaced(people: People, given: Sequence[Sequence[Room]]) -> None:
+    """Nobody is fixed to two rooms, nor to one of another group."""
     home: dict[int, Any] = {}
-    for room in (room for rooms in given for room in rooms):
-        for row in room.fixed:
-            if home.setdefault(row, room.name) != room.name:
+    for group, rooms in zip(people.groups, given, strict=True):
+        for row, room in ((k, one) for one in rooms for k in one.fixed):
+            who, own = people.ids[row], people.groups[people.group_of[row]]
+            if own is not group:
                 raise ValueError(
-                    f"fixed: {people.ids[row]!r} has room {home[row]!r} and room {room.name!r}"
+                    f"fixed: room {room.name!r} is {group.label}'s; {who!r} is of {own.label}"
                 )
+            if home.setdefault(row, room.name) != room.name:
+                raise ValueError(f"fixed: {who!r} has room {home[row]!r} and room {room.name!r}")
 
 
 def _fault(
@@ -212,16 +213,6 @@ def _fault(
     if who and (len(who) != 4 if size > 2 else len(who) > size):
         return f"{place}fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
     return ""
-
-
-def _refuse_strangers(people: People, group: Group, rooms: list[Room]) -> None:
-    mine = set(group.members.tolist())
-    for room in rooms:
-        for row in set(room.fixed) - mine:
-            other = people.groups[people.group_of[row]].label
-            raise ValueError(
-                f"fixed: room {room.name!r} is {group.label}'s; {people.ids[row]!r} is of {other}"
-            )
 
 
 def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[int | None]:

@@ -76,6 +76,7 @@ def evaluation(found: Evaluation | None, calibrated: Calibration | None) -> list
     """How often the right pair is picked, beside simpler rules; whether probabilities hold."""
     if found is None:
         return []
+    seen = "learned from" if found.learned else "held out"
     picks = {words(name): 100 * area for name, area in found.auc.items() if name in REPORT}
     top: dict[str, list[Any]] = {
         words("top among"): list(found.top),
@@ -83,13 +84,7 @@ def evaluation(found: Evaluation | None, calibrated: Calibration | None) -> list
         words("top random"): [percent(found.top_random[k]) for k in found.top],
     }
     return [
-        *paragraphs(
-            words(
-                "learned from" if found.learned else "held out",
-                pairs=found.pairs,
-                learned=found.learned,
-            )
-        ),
+        *paragraphs(words(seen, pairs=found.pairs, learned=found.learned)),
         figure(shares(picks, GUESSING), words("ranked chart")),
         table(top, words("top caption")),
         *calibration(calibrated),
@@ -242,14 +237,7 @@ def shares(values: Mapping[str, float], marked: float) -> Html:
         y, end = ROW * k + 6, x(value)
         marks += [
             text(LABELS - 8, y + 12, brief(name), "end"),
-            element(
-                "rect",
-                x=x(0),
-                y=y,
-                width=round(end - x(0), 1),
-                height=15,
-                style=f"fill:var({PLUS})",
-            ),
+            line(x(0), y + 7.5, end, y + 7.5, PLUS, 15),
             text(end + 4, y + 12, f"{value:.0f}"),
         ]
     marks.append(line(x(marked), 0, x(marked), bottom, INK))

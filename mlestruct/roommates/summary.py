@@ -194,13 +194,9 @@ class RoommateSummary(Shown):
         )
 
     def _alpha(self) -> str:
-        return f"alpha {self.alpha:g}{self._chosen()}; {self.certificate}"
-
-    def _chosen(self) -> str:
-        if not self.alpha_scores:
-            return ""
         path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
-        return f", chosen by the log-likelihood of held-out cohorts ({path})"
+        chosen = f", chosen by the log-likelihood of held-out cohorts ({path})" if path else ""
+        return f"alpha {self.alpha:g}{chosen}; {self.certificate}"
 
 
 def _line(c: PairContrast) -> str:

@@ -26,7 +26,7 @@ REPORT = {
     "baseline constant": "counting differences without learning {share}",
     "baseline logistic": "a simple regression on pairs {share}",
     "baseline ceiling": "knowing the true rule {share}",
-    "untested": "How good it is on these people is not known: nobody has said who shares.",
+    "untested": "How good it is here is not known: nobody has said who shares with whom.",
     "matters most": "What matters most: {effects}.",
     "nothing sure": "No answer is surely of influence: too few pairs, or people do not mind.",
     # effects
