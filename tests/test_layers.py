@@ -111,12 +111,10 @@ NOT_PUBLIC: dict[str, dict[str, str]] = {
             "compiled finish NaiveMeanField respond uniform update"
         ),
         "mlestruct.inference.graph.plan": "MessagePlan plan",
-        "mlestruct.inference.graph.rows": "copy",
         "mlestruct.inference.graph.sum_product": "SumProduct",
         "mlestruct.inference.predict": "unproven",
         "mlestruct.inference.routine": "Beliefs Routine routine",
         "mlestruct.inference.sampling.gibbs": "Chain",
-        "mlestruct.kernels": "kernel",
         "mlestruct.lbfgs": "descent next_step",
         "mlestruct.learners.model": "check_problem Fits ridge_of",
         "mlestruct.learners.primal": "Heads Primal pseudo_likelihood refuse scored",

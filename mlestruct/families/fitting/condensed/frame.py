@@ -9,47 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
 from mlestruct import FactorGraph
 from mlestruct.errors import Unserved
-from mlestruct.families.fitting.condensed.sparse import Pattern, pattern
+from mlestruct.families.fitting.condensed.sparse import pattern
+from mlestruct.native._door import CondensedGraph
 from mlestruct.structures.base import Ints, kept
 from mlestruct.structures.graph import only_graphs
 
 
-class Frame(NamedTuple):
-    """Offsets of variables, tables and unknowns in the condensed system's arrays.
+@kept
+def frame(graph: FactorGraph) -> CondensedGraph:
+    """O(graph) and one symbolic factorisation.
 
     A factor's table must add up to 1, and for every state but one of each variable to that state's
-    marginal: so many rows. Which states are left out is chosen by :func:`condense`.
+    marginal: so many rows. Which states are left out is chosen at every step.
     """
-
-    node_start: Ints
-    table_start: Ints
-    scope_start: Ints
-    scope: Ints
-    free: Ints  # a variable's unknowns are free[i]:free[i + 1]
-    row_start: Ints  # a factor's rows
-    square: Ints  # where its rows × rows inverse is kept
-    slot_start: Ints  # states of all slots, one after the other
-    entry: Ints  # which of those each table entry has
-    entry_at: Ints  # where a factor's begin
-    unknown_at: Ints  # where a factor's unknowns begin
-    unknown: Ints  # their positions in elimination order
-    unknown_row: Ints  # the row that each belongs to
-    node_at: Ints  # values that a variable's unknowns × unknowns add to
-    node_map: Ints
-    factor_at: Ints  # the same for a factor's
-    factor_map: Ints
-    pattern: Pattern
-
-
-@kept
-def frame(graph: FactorGraph) -> Frame:
-    """O(graph) and one symbolic factorisation."""
     only_graphs([graph], "implicit fitting")
     if (graph.fixed >= 0).any():
         k = int(np.argmax(graph.fixed >= 0))
@@ -77,7 +54,10 @@ def frame(graph: FactorGraph) -> Frame:
     row = _starts(graph.cards[scope] - 1)[:-1]
     row += 1 - np.repeat(row[scope_start[:-1]], order)
     _, node, slot = graph.below
-    return Frame(
+    return CondensedGraph(
+        n,
+        graph.n_factors,
+        found.direct,
         graph.node_start,
         graph.table_start,
         scope_start,
@@ -95,7 +75,12 @@ def frame(graph: FactorGraph) -> Frame:
         maps[: at[n]],
         at[n:] - at[n],
         maps[at[n] :],
-        found,
+        found.position,
+        found.start,
+        found.row,
+        found.column,
+        found.reach_start,
+        found.reach,
     )
 
 

@@ -10,24 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct import Batch, Entropy, FactorGraph
-from mlestruct.families.fitting.condensed.descent import (
-    EARLY,
-    FOLLOW,
-    MAJORISE,
-    NEWTON,
-    descend,
-    respond,
-)
 from mlestruct.families.fitting.condensed.frame import frame
-from mlestruct.families.fitting.condensed.sparse import LANES
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.native._door import CondensedExamples, descend_condensed, respond_condensed
 from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.graph import only_graphs
 from mlestruct.trees import Tree, like
 
+LANES = 8  # examples of one graph that are solved side by side
 STEPS = 150
 STALLED = 1e-6  # of a value's size: what is missing is more where inference has failed
+
+EARLY, MAJORISE, NEWTON, FOLLOW = -1, 0, 1, 2  # where an example begins
 
 
 class Optima(NamedTuple):
@@ -84,7 +79,8 @@ class Condensed:
             short, steps = gap[members], self.steps
             if self.early is not None:
                 steps, phase = self.early, np.full(len(members), EARLY)
-            descend(eta, w, b, z, compiled, steps, self.tol, phase, short)
+            examples = CondensedExamples(*b.shape, eta, w, b, z, phase, short)
+            descend_condensed(compiled, examples, steps, self.tol)
             tau[where], slack[where], gap[members] = b.reshape(-1), z.reshape(-1), short
         return Optima(tau, gap, slack)
 
@@ -99,7 +95,7 @@ class Condensed:
         for graph, members in _together(batch):
             found = np.empty((len(members), graph.size))
             w, b, towards = (batch.rows(part, members) for part in (weight, tau, slope))
-            respond(w, b, towards, frame(graph), found)
+            respond_condensed(frame(graph), len(members), w, b, towards, found)
             out[batch.index(members)] = found.reshape(-1)
         return out
 
