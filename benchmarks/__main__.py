@@ -21,7 +21,7 @@ Row = dict[str, Any]
 KEYS = ("benchmark", "workload", "quantity", "ours", "peer", "peer_name", "ratio", "target", "met")
 WIDTHS = (11, 44, 34, 10, 10, 26, 8, 18, 4)
 TURNS = 5
-LIBRARIES = ("numpy", "scipy", "numba")
+LIBRARIES = ("numpy", "scipy")
 
 
 def names() -> list[str]:

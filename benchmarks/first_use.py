@@ -70,7 +70,7 @@ def _process(name: str, root: Path, folder: str) -> Any:
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     answer = subprocess.run(
         [sys.executable, "-P", _first_jobs.__file__, name],
-        env={**os.environ, **threads, "PYTHONPATH": paths, "NUMBA_CACHE_DIR": folder},
+        env={**os.environ, **threads, "PYTHONPATH": paths},
         cwd=folder,
         capture_output=True,
         text=True,

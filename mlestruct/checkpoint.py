@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from time import perf_counter as clock
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.kernels import clock
 from mlestruct.trees import Tree, pack, unpack
 
 if TYPE_CHECKING:

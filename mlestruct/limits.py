@@ -11,12 +11,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
+from time import perf_counter as clock
 from typing import Any
 
 import numpy as np
 
 from mlestruct.errors import ConvergenceWarning, outside
-from mlestruct.kernels import clock
 
 GRACE = 0.05  # seconds of turns that a kernel may take however late it is
 ADVICE = "raise max_seconds"

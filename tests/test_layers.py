@@ -18,8 +18,6 @@ ROOT = Path(__file__).resolve().parents[1]
 # Modules on one line do not know each other.
 LAYERS = [
     ["native"],
-    ["kernels"],
-    ["compiler"],
     ["digest", "errors", "html", "trees"],
     ["limits"],
     ["lazy"],
@@ -50,7 +48,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # All that the solvers may know of the library.
-ORACLES_MAY_IMPORT = {"native", "kernels", "errors", "structures", "batch", "oracle"}
+ORACLES_MAY_IMPORT = {"native", "errors", "structures", "batch", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
 REGISTRY = "mlestruct/oracle/registry.py"
@@ -59,7 +57,6 @@ BUILD = "mlestruct/native/build.py"  # compiles the solvers' kernels too
 # (file, imported module): why it may point upwards. An entry nothing needs fails.
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("mlestruct/cli.py", "mlestruct.__version__"): "--version says what is installed",
-    ("mlestruct/kernels.py", "mlestruct.compiler"): "the decorator loads Numba when first used",
 }
 
 HOMES = homes("mlestruct")  # the module of every public name; "mlestruct" of a public module
@@ -133,7 +130,7 @@ NOT_PUBLIC: dict[str, dict[str, str]] = {
 }
 MOST_NOT_PUBLIC = 112  # names in the list
 
-LAZY = ["numba", "scipy.optimize", "ortools", "maxflow", "networkx", "matplotlib", "sklearn"]
+LAZY = ["scipy.optimize", "ortools", "maxflow", "networkx", "matplotlib", "sklearn"]
 
 
 def sources(folder: str) -> list[Path]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from time import perf_counter as clock
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,6 @@ from mlestruct.frank_wolfe.rounds import (
 )
 from mlestruct.frank_wolfe.settings import BCFW
 from mlestruct.frank_wolfe.sharded_oracle import OracleShard
-from mlestruct.kernels import clock
 from mlestruct.native._door import step_plainly
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, Ints

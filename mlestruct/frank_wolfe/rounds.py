@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
+from time import perf_counter as clock
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ from mlestruct.frank_wolfe.settings import FrankWolfe, Step, Sums
 from mlestruct.frank_wolfe.sharded_oracle import RemoteOracle, ShardedOracle
 from mlestruct.frank_wolfe.sharing import LAST, MORE, Sharing
 from mlestruct.frank_wolfe.smoothing import Smoothing, tries
-from mlestruct.kernels import clock
 from mlestruct.native._door import (
     StepLine,
     StepTurn,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter as clock
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from numpy.typing import NDArray
 from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.errors import Infeasible, LostWorker
-from mlestruct.kernels import clock
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
 from mlestruct.structures.base import Array, Ints, as_numbers
 

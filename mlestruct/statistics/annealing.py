@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Callable
 from functools import singledispatch
 from math import lgamma, log
+from time import perf_counter as clock
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from scipy.special import logsumexp, stdtrit
 from mlestruct.inference.sampling.direct import addresses, labelled
 from mlestruct.inference.sampling.gibbs import Chain
 from mlestruct.inference.sampling.swaps import chain
-from mlestruct.kernels import clock
 from mlestruct.limits import late
 from mlestruct.native._door import anneal_pairs
 from mlestruct.structures.base import Array, Ints, Structure, as_vector

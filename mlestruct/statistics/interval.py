@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from time import perf_counter as clock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.routine import routine
-from mlestruct.kernels import clock
 from mlestruct.results import Shown
 from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, ROOM, total

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from time import perf_counter as clock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,6 @@ from mlestruct.batch import Batch
 from mlestruct.dual import interior
 from mlestruct.entropy import Entropy
 from mlestruct.inference.exact.common import over_rows
-from mlestruct.kernels import clock, watched
 from mlestruct.limits import check, parts
 from mlestruct.native._door import AnswerPool, MixtureViews, climb
 from mlestruct.native._door import Mixtures as Rows
@@ -45,6 +45,14 @@ def tell(what: str, seconds: float) -> None:
     if seconds > WORTH_SAYING and watched():
         sys.stderr.write(f"mlestruct: {what}, about {seconds:.2g} s\n")
         sys.stderr.flush()
+
+
+def watched() -> bool:
+    """Whether somebody sits at a terminal or a notebook, and this is not one of several workers."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        return False
+    return "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
 
 
 class Listed:

