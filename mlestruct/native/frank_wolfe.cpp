@@ -18,7 +18,6 @@ constexpr int64_t PAIRS = 2;         // steps per scoring: a line search costs l
 constexpr int64_t FRESH = 4;    // rounds, or corrective passes, between recomputations of stiffness
 constexpr double ENOUGH = 0.1;  // of a block's first difference of scores: a smaller one ends it
 
-double log_of(double x) { return logarithm(larger(x, FLOOR)); }
 double size_of(double x) { return __builtin_fabs(x); }
 double sign_of(double x) { return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : 0.0; }
 double within(double x, double low, double high) { return smaller(larger(x, low), high); }
@@ -92,49 +91,87 @@ double view_of(int64_t v, const dual_problem &p, const double *tau) {
     return t;
 }
 
+// Up to eight of a block's mixed views, and their logarithms at once.
+struct Views {
+    int64_t first, count;
+    double at[EIGHT], level[EIGHT];
+
+    Views(int64_t first, int64_t last, const dual_problem &p, const double *tau)
+        : first(first), count(last - first < EIGHT ? last - first : EIGHT) {
+        for (int64_t i = 0; i < EIGHT; ++i) at[i] = i < count ? view_of(first + i, p, tau) : 1.0;
+        store(level, logarithm(larger(load(at), row_of(FLOOR))));
+    }
+    // Add the slopes of one view to those of its coordinates.
+    void add_slope(int64_t i, const dual_problem &p, double *slope) const {
+        const int64_t v = first + i;
+        const double steep = -p.mixed[v] * (level[i] + 1.0);
+        for (int64_t e = p.ptr[v]; e < p.ptr[v + 1]; ++e) slope[p.index[e]] += steep * p.value[e];
+    }
+};
+
 void rough_slope(int64_t m, const dual_problem &p, const dual_point &x) {
     if (p.start[m] == p.start[m + 1]) return;
     for (int64_t k = p.offsets[m]; k < p.offsets[m + 1]; ++k) x.rough[k] = 0.0;
-    for (int64_t v = p.start[m]; v < p.start[m + 1]; ++v) {
-        if (p.mixed[v] == 0.0) continue;
-        const double slope = -p.mixed[v] * (log_of(view_of(v, p, x.tau)) + 1.0);
-        for (int64_t e = p.ptr[v]; e < p.ptr[v + 1]; ++e) x.rough[p.index[e]] += slope * p.value[e];
+    for (int64_t v = p.start[m]; v < p.start[m + 1]; v += EIGHT) {
+        const Views views(v, p.start[m + 1], p, x.tau);
+        for (int64_t i = 0; i < views.count; ++i)
+            if (p.mixed[v + i] != 0.0) views.add_slope(i, p, x.rough);
     }
 }
 
 // H of a block's views at tau, and by how much the tangent elsewhere overestimates it.
 struct Tangent {
+    const dual_problem &p;
+    const dual_point &x;
     double share, held, over;
 
-    void coordinate(int64_t k, const dual_problem &p, const dual_point &x, const double *u,
-                    double *at, double *slope) {
-        const double tau = x.tau[k], here = (1.0 - share) * tau + share * u[k];
-        held += x.held[k] + p.bias[k] * tau;
-        at[k] = share == 0.0 ? tau : here;
-        slope[k] = share == 0.0 ? x.smooth[k] + x.rough[k] : p.bias[k];
-        if (share == 0.0) return;
-        over -= x.held[k];
-        if (p.a[k] != 0.0) {
-            const double level = log_of(here);
-            slope[k] -= p.a[k] * (level + 1.0);
-            over += p.a[k] * (here - tau - tau * level);
-        }
-        if (p.b[k] != 0.0) {
-            const double level = log_of(1.0 - here);
-            slope[k] += p.b[k] * (level + 1.0);
-            over += p.b[k] * (tau - here - (1.0 - tau) * level);
+    // At tau itself all slopes are known.
+    void at_point(int64_t m, double *at, double *slope) {
+        for (int64_t k = p.offsets[m]; k < p.offsets[m + 1]; ++k) {
+            held += x.held[k] + p.bias[k] * x.tau[k];
+            at[k] = x.tau[k];
+            slope[k] = x.smooth[k] + x.rough[k];
         }
     }
-    void view(int64_t v, const dual_problem &p, const double *tau, const double *at,
-              double *slope) {
-        if (p.mixed[v] == 0.0) return;
-        const double t = view_of(v, p, tau), own = t > 0.0 ? -p.mixed[v] * t * log_of(t) : 0.0;
-        held += own;
-        if (share == 0.0) return;
-        const double here = view_of(v, p, at), level = log_of(here);
-        for (int64_t e = p.ptr[v]; e < p.ptr[v + 1]; ++e)
-            slope[p.index[e]] -= p.mixed[v] * (level + 1.0) * p.value[e];
-        over += p.mixed[v] * (here - t - larger(t, 0.0) * level) - own;
+    void beside(int64_t m, const double *u, double *at, double *slope) {
+        Row known = row_of(0.0), more = known;
+        const Row least = row_of(FLOOR);
+        for (int64_t k = p.offsets[m]; k < p.offsets[m + 1]; k += EIGHT) {
+            const int64_t left = p.offsets[m + 1] - k, count = left < EIGHT ? left : EIGHT;
+            const auto taken = [&](const double *from) {
+                return load_some(from + k, count, from + k + count, 0.0);
+            };
+            const Row tau = taken(x.tau), a = taken(p.a), b = taken(p.b), bias = taken(p.bias);
+            const Row here = (1.0 - share) * tau + share * taken(u), own = taken(x.held);
+            const Row level = logarithm(larger(here, least));
+            Row steep = bias - a * (level + 1.0);
+            more = more - own + a * (here - tau - tau * level);
+            if (any(b != row_of(0.0))) {
+                const Row other = logarithm(larger(1.0 - here, least));
+                steep = steep + b * (other + 1.0);
+                more = more + b * (tau - here - (1.0 - tau) * other);
+            }
+            known = known + (own + bias * tau);
+            double found[2][EIGHT];
+            store(found[0], here), store(found[1], steep);
+            std::memcpy(at + k, found[0], count * sizeof(double));
+            std::memcpy(slope + k, found[1], count * sizeof(double));
+        }
+        held += sum(known), over += sum(more);
+    }
+    void views(int64_t m, const double *at, double *slope) {
+        for (int64_t v = p.start[m]; v < p.start[m + 1]; v += EIGHT) {
+            const Views point(v, p.start[m + 1], p, x.tau), there(v, p.start[m + 1], p, at);
+            for (int64_t i = 0; i < point.count; ++i) {
+                const double a = p.mixed[v + i], t = point.at[i];
+                if (a == 0.0) continue;
+                const double own = t > 0.0 ? -a * t * point.level[i] : 0.0;
+                held += own;
+                if (share == 0.0) continue;
+                there.add_slope(i, p, slope);
+                over += a * (there.at[i] - t - larger(t, 0.0) * there.level[i]) - own;
+            }
+        }
     }
 };
 
@@ -755,11 +792,12 @@ void refresh_slopes(const dual_problem *p, const dual_point *x) {
 void tangent_slopes(const dual_problem *p, const dual_point *x, double share, const double *u,
                     double *at, double *slope, double *energy) {
     for (int64_t m = 0; m < p->blocks; ++m) {
-        Tangent tangent = {share, 0.0, 0.0};
-        for (int64_t k = p->offsets[m]; k < p->offsets[m + 1]; ++k)
-            tangent.coordinate(k, *p, *x, u, at, slope);
-        for (int64_t v = p->start[m]; v < p->start[m + 1]; ++v)
-            tangent.view(v, *p, x->tau, at, slope);
+        Tangent tangent = {*p, *x, share, 0.0, 0.0};
+        if (share == 0.0)
+            tangent.at_point(m, at, slope);
+        else
+            tangent.beside(m, u, at, slope);
+        tangent.views(m, at, slope);
         energy[m] = tangent.held;
         energy[p->blocks + m] = tangent.over;
     }
