@@ -53,7 +53,7 @@ def run_page(path: Path, module: types.ModuleType) -> list[str]:
         place = f"{path.name}:{line + 1}"
         if language == "python" and mark != "no-run":
             assert not owed or not owing, f"{owed}: what this block prints is not shown below it"
-            # Blank lines in front: tracebacks, find the page's line.
+            # Blank lines in front: tracebacks find the page's line.
             code = compile("\n" * line + body, str(path), "exec")
             with contextlib.redirect_stdout(io.StringIO()) as output:
                 exec(code, module.__dict__)

@@ -35,7 +35,13 @@ FLAGS = [
 KINDS = {
     "release": ["-O3", "-DNDEBUG"],
     "debug": ["-O0", "-g"],
-    "sanitize": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"],
+    "sanitize": [
+        "-O1",
+        "-g",
+        "-fno-var-tracking",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=undefined",
+    ],
 }
 V3 = [
     "-mavx", "-mavx2", "-mbmi", "-mbmi2", "-mf16c", "-mfma", "-mlzcnt", "-mmovbe", "-mpopcnt",
