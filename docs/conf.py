@@ -31,7 +31,6 @@ nitpicky = True
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!mlestruct).*"),
     (r"py:.*", r"mlestruct.*\.[A-Z](_co|_contra)?"),  # type variables
-    (r"py:.*", r"mlestruct\.kernels\.Function"),
     (r"py:.*", r"mlestruct\.learners\.[a-z_]+\.[A-Z]\w+"),  # a learner's name hides its module's
 ]
 # Two modules may each have a Plan; annotations name the right one in the source.

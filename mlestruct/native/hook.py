@@ -9,7 +9,10 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+try:
+    from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+except ImportError:  # who only reads this module, such as the manual, needs no hatchling
+    BuildHookInterface = object
 
 spec = importlib.util.spec_from_file_location("build", Path(__file__).with_name("build.py"))
 assert spec is not None
@@ -18,7 +21,7 @@ build = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(build)
 
 
-class NativeHook(BuildHookInterface[Any]):
+class NativeHook(BuildHookInterface):
     """Adds the compiled libraries and the functions that call them to what is installed."""
 
     def dependencies(self) -> list[str]:
