@@ -113,8 +113,8 @@ def _leak(name: str, column: Column, known: Column, pairs: Ints, group: Ints) ->
 def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agreement | None:
     """Whether pairs agree in a column's values, in values but for spelling, or in sets of values.
 
-    Sets are found by joining those that are paired most often for their sizes, until hardly any
-    pair is of two sets. Many sets of values could be found so; the more there are, the less does
+    Sets of words are found by joining those that are paired most often for their sizes, until
+    hardly any pair is of two sets. Many sets of values could be found so; the more there are, the less does
     it say that one was.
     """
     held, places = np.unique([texts[row] for row in pairs.ravel().tolist()], return_inverse=True)
@@ -135,8 +135,8 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
     sexes = [gender.get(own, own) for own in alike.tolist()]
     found = told(np.arange(len(held)), True) or told(block, False)
     found = found or told(np.unique(sexes, return_inverse=True)[1][block], False)
-    if found or len(alike) > len(pairs) / 2:
-        return found
+    if found or len(alike) > len(pairs) / 2 or all(number(text) is not None for text in held):
+        return found  # numbers are answers on a scale: a strong taste pairs neighbours
     counts = np.zeros((len(alike), len(alike)))
     np.add.at(counts, tuple(block[ends].T), 1.0)
     counts += counts.T

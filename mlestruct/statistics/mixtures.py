@@ -145,7 +145,7 @@ class Mixtures:
         return log_z, tau
 
 
-class Views(NamedTuple):
+class HullViews(NamedTuple):
     """The entropy −Σ a t log t + b s log s with t = x + c0 and s = 1 − x.
 
     x are coordinates and mixed views alike.
@@ -186,7 +186,7 @@ class Hull:
         inner = interior(one, self.oracle, Entropy.of(one, rho), stated=not own)
         entropy, mixed = inner.entropy, inner.entropy.mixed
         self.C, none = entropy.mixed_matrix(), np.zeros(one.size)
-        self.views = Views(
+        self.views = HullViews(
             np.concatenate([entropy.a, mixed.a]),
             np.concatenate([entropy.b, 0 * mixed.a]),
             np.concatenate([none, mixed.c0]),

@@ -284,10 +284,10 @@ def test_nearly_nothing_between_units_is_no_interval_of_nan(seed):
 def test_a_long_search_is_announced(rng, monkeypatch, capsys):
     batch, features = drawn(STRUCTURES["perfect"], 4, rng)
     asked = problem(batch, features, summed=True)
-    monkeypatch.setattr("mlestruct.statistics.waiting.WORTH_SAYING", 0.0)
+    monkeypatch.setattr("mlestruct.statistics.mixtures.WORTH_SAYING", 0.0)
     intervals(asked, NAMES)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("mlestruct.statistics.waiting.watched", lambda: True)
+    monkeypatch.setattr("mlestruct.statistics.mixtures.watched", lambda: True)
     intervals(asked, NAMES)
     estimates, ends = capsys.readouterr().err.splitlines()
     assert estimates.startswith("mlestruct: looking for the estimates that intervals are around,")

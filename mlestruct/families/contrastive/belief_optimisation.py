@@ -112,7 +112,7 @@ def bethe(batch: Batch[FactorGraph], scores: Array, a: Array) -> tuple[Array, Ar
     """F of every example, ∂F/∂q of every node, and τ, at marginals q = σ(a)."""
     graph = couplings(batch)
     scores, a = batch.vector(scores, "scores"), as_numbers(a, "a")
-    F, slope, _ = Model(graph, scores).energy(a)
+    F, slope, _ = ScoredGraphs(graph, scores).energy(a)
     return F, slope, tables(graph, scores, a)
 
 
@@ -154,7 +154,7 @@ def logits(q: Array) -> Array:
         return np.clip(np.log(q) - np.log1p(-q), -CLIP, CLIP)
 
 
-class Model:
+class ScoredGraphs:
     """Scores as −E = constant + Σ θ_i x_i + Σ W x_i x_j of every example."""
 
     def __init__(self, graph: Couplings, scores: Array) -> None:
@@ -193,7 +193,7 @@ def descend(
     not divided, and no logit moves by more than 1 in the first: further out all slopes vanish.
     Every example has a length of its own, shortened until F falls as far as its slope promises.
     """
-    model, owner, count = Model(graph, scores), graph.owner, len(graph.nodes)
+    model, owner, count = ScoredGraphs(graph, scores), graph.owner, len(graph.nodes)
     F, slope, spread = model.energy(a)
     first, taken, length = F, np.zeros(count, dtype=np.int64), np.ones(count)
     if plain:
@@ -230,7 +230,7 @@ def tables(graph: Couplings, scores: Array, a: Array) -> Array:
     """Node and edge tables τ at q = σ(a)."""
     tau = np.empty(graph.size)
     q, q0 = 1.0 / (1.0 + np.exp(-a)), 1.0 / (1.0 + np.exp(a))
-    i, j, model = graph.left, graph.right, Model(graph, scores)
+    i, j, model = graph.left, graph.right, ScoredGraphs(graph, scores)
     tau[graph.place], tau[graph.place - 1] = q, q0
     found = cells(model.W, q[i], q0[i], q[j], q0[j])
     tau[graph.table + np.arange(4)[:, None]] = found[::-1]
