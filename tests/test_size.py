@@ -19,30 +19,30 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "compiler layer": (0, r"mlestruct/(compiler/|kernels|stubs|blocks|threads)"),
-    "native": (0, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (0, r"oracles/"),
+    "native": (10714, r".*/native/|.*\.(cpp|h)$"),
+    "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
-        0,
+        5134,
         r"mlestruct/(structures/|features/|oracle/|(batch|entropy|reweighting|graphs)\.py)",
     ),
-    "inference": (0, r"mlestruct/inference/"),
+    "inference": (3566, r"mlestruct/inference/"),
     "learning": (
-        0,
+        4917,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
-    "statistics, metrics, scorers": (0, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1446, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        0,
-        r"mlestruct/(roommates|estimators/roommates|tables|doctor|report|serve|cli/roommates|data)/"
-        r"|mlestruct/cli/(check|options)\.py",
+        7989,
+        r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (0, r"mlestruct/estimators/"),
-    "families": (0, r"mlestruct/families/"),
-    "extras": (0, r"mlestruct/"),
+    "estimators": (3081, r"mlestruct/estimators/"),
+    "families": (2230, r"mlestruct/families/"),
+    "extras": (1818, r"mlestruct/"),
 }
-RAW = {"tests": 0, "benchmarks": 0}  # all lines, blank ones and comments included
+RAW = {"tests": 34233, "benchmarks": 7717}  # all lines, blank ones and comments included
+CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
+GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
     tokenize.COMMENT,
     tokenize.NL,
@@ -79,7 +79,7 @@ def counted() -> dict[str, int]:
     """Count the lines of code of every package."""
     lines = dict.fromkeys(PACKAGES, 0)
     for path in sorted([*(ROOT / "mlestruct").rglob("*"), *(ROOT / "oracles").rglob("*")]):
-        if path.suffix not in (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2"):
+        if path.suffix not in CODE or path.name in GENERATED:
             continue
         name, text = path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8")
         package = next(p for p, (_, files) in PACKAGES.items() if re.match(files, name))

@@ -114,8 +114,8 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
     """Whether pairs agree in a column's values, in values but for spelling, or in sets of values.
 
     Sets of words are found by joining those that are paired most often for their sizes, until
-    hardly any pair is of two sets. Many sets of values could be found so; the more there are, the less does
-    it say that one was.
+    hardly any pair is of two sets. Many sets of values could be found so; the more there are, the
+    less does it say that one was.
     """
     held, places = np.unique([texts[row] for row in pairs.ravel().tolist()], return_inverse=True)
     ends = places.reshape(pairs.shape)

@@ -79,7 +79,7 @@ class Condensed:
             short, steps = gap[members], self.steps
             if self.early is not None:
                 steps, phase = self.early, np.full(len(members), EARLY)
-            examples = CondensedExamples(*b.shape, eta, w, b, z, phase, short)
+            examples = CondensedExamples(b.shape[0], b.shape[1], eta, w, b, z, phase, short)
             descend_condensed(compiled, examples, steps, self.tol)
             tau[where], slack[where], gap[members] = b.reshape(-1), z.reshape(-1), short
         return Optima(tau, gap, slack)
