@@ -297,7 +297,7 @@ def _kind(value: Any) -> str:
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
     """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
 
-    Files are read as :func:`mlestruct.tables.read` does. Frames need the extra
+    Files are read as :func:`mlestruct.roommates.reading.read` does. Frames need the extra
     ``mlestruct[tables]``. ``wanted`` columns decide which sheet, or which of two lines of names, is
     meant.
 
