@@ -37,7 +37,7 @@ def check(structure, score, rho=0.5, steps=40, turns=200, seconds=1.0):
     lower = Entropy.of(batch, rho).each(found.tau) + batch.totals(score * found.tau)
     upper = routine.above(batch, score, found.warm, lower)
     assert structure.contains(found.tau)
-    rounding = 1e-13 * np.abs(score).sum()
+    rounding = 2e-13 * np.abs(score).sum()
     assert -rounding <= (upper - lower)[0] <= WIDTH
     assert took <= 10 * seconds
     taken = counted(structure, score, rho)
