@@ -867,13 +867,6 @@ double matching_price_value(const Graph *graph, double rho, const double *score,
     return sum(found) + slacks_value(*graph, rho, x);
 }
 
-double matching_entry(double z, double c) { return entry(z, c); }
-
-void matching_sums(const Graph *graph, double c, const double *kernel, const double *s, double *y,
-                   double *slope) {
-    sums<true, true>(*graph, c, kernel, s, y, slope);
-}
-
 int64_t matching_solve(const Graph *graph, const double *weight, const double *ground,
                        const double *right, double share, double *p) {
     const Graph &g = *graph;

@@ -85,12 +85,6 @@ EXPORT status matching_propagate(const struct matching_graph *graph,
                                  const struct matching_state *state,
                                  const double *score N(graph.live), double *tau N(graph.live),
                                  double *log_off N(graph.live), double *report N(5));
-/** Return tau of the lower branch of log tau - c log(1 - tau) = log z. */
-EXPORT double matching_entry(double z, double c);
-/** Sum edges' tau at every node, for z = kernel s_u s_v, and d tau / d log z. */
-EXPORT void matching_sums(const struct matching_graph *graph, double c,
-                          const double *kernel N(graph.live), const double *s N(graph.nodes),
-                          double *y N(graph.nodes), double *slope N(graph.nodes));
 /** Solve (diag(ground) + B diag(weight) B^T) p = right for the nodes' edges B; return the turns.
 
 By conjugate gradients until the residual is ``share`` of the start's, or on graphs with two sides

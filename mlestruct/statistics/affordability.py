@@ -17,8 +17,8 @@ ROOM = 2e8  # numbers of all examples' information matrices
 SIDE, NODES = 12, 16  # of bipartite and of general matchings: 12 to 17 ms at the worst scores
 WIDE = 50_000  # coordinates of a graph above which no order of elimination is looked for
 EACH = 0.1  # seconds for one example that are still affordable
-# Seconds, as `python -m benchmarks exact_sums` measures them where products do not vanish; where
-# logarithms are summed instead, ten to thirty times as many.
+# Seconds on the machine where they were measured, before the kernels were C++ and took fewer; where
+# logarithms are summed instead of products, ten to thirty times as many.
 CALL = 1e-5  # for any example
 ENTRY = {"perfect": 1.3e-9, "partial": 1.7e-8, "one_sided": 1.7e-8}  # per row and set of columns
 SET = 1.6e-8  # of nodes
