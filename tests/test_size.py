@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (2230, r"mlestruct/families/"),
     "extras": (1818, r"mlestruct/"),
 }
-RAW = {"tests": 34233, "benchmarks": 7717}  # all lines, blank ones and comments included
+RAW = {"tests": 34278, "benchmarks": 7765}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
