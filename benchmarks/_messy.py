@@ -397,7 +397,6 @@ def workbooks() -> Iterator[Case]:
         Case("a word among numbers", book(_word), r"such as 'k\.A\.' .*cell G8\); .*no_answer="),
     ):
         yield Case(case.name, case.write, case.says, case.like, "openpyxl")
-    yield Case("Parquet", _parquet, needs="pyarrow")
 
 
 def broken() -> Iterator[Case]:
@@ -624,16 +623,6 @@ def _two_encodings(folder: Path, given: Clean) -> Given:
     path = folder / "people.csv"
     path.write_bytes(path.read_bytes().replace("Münster".encode(), "Münster".encode("cp1252"), 1))
     return made
-
-
-def _parquet(folder: Path, given: Clean) -> Given:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    for name, (head, *rows) in (("people", given.people), ("pairs", given.pairs)):
-        columns = {title: [row[k] for row in rows] for k, title in enumerate(head)}
-        parquet.write_table(pa.table(columns), folder / f"{name}.parquet")
-    return Given("people.parquet", "pairs.parquet")
 
 
 def _two_lines(made: Any, given: Clean) -> None:

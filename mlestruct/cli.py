@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add(commands)
     try:
         written = sys.argv[1:] if arguments is None else arguments
-        refuse_removed(" ".join(["mlestruct", *written[:1]]))
+        for words in (written[:1], written[:2]):
+            refuse_removed(" ".join(["mlestruct", *words]))
         for argument in written:
             refuse_removed(argument.partition("=")[0])
         given = parser.parse_args(arguments)

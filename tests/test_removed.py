@@ -16,6 +16,7 @@ USES = {
     "mlestruct.learners.streamed": lambda: importlib.import_module("mlestruct.learners").streamed,
     "mlestruct.data.Stored": lambda: ms.data.Stored,
     "RoommateModel(workers=)": lambda: ms.RoommateModel(workers=4),
+    "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
     "mlestruct.doctor": lambda: ms.doctor,
     "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),
 }

@@ -33,14 +33,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1446, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7989,
+        7890,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3081, r"mlestruct/estimators/"),
     "families": (2230, r"mlestruct/families/"),
-    "extras": (1818, r"mlestruct/"),
+    "extras": (1823, r"mlestruct/"),
 }
-RAW = {"tests": 34278, "benchmarks": 7765}  # all lines, blank ones and comments included
+RAW = {"tests": 34224, "benchmarks": 7754}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

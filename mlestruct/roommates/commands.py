@@ -43,7 +43,7 @@ def add_fit(parts: Any) -> None:
     parser = parts.add_parser("fit", help="learn from people and the pairs observed")
     add_people(parser, "pairs")
     add_options(parser, *COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected")
-    add_options(parser, "answers", "weight", "outcomes", "missing", "unknown", "unpaired")
+    add_options(parser, "answers", "weight", "missing", "unknown", "unpaired")
     add_options(parser, "alpha", "rho", "checkpoint", "strict", "force")
     parser.set_defaults(run=run_fit)
 
@@ -354,32 +354,6 @@ def _say(given: argparse.Namespace, *lines: str, indent: str = "") -> None:
         say(given, wrapper.fill(line))
 
 
-def add_generate(parts: Any) -> None:
-    """The command's options; the defaults are the shipped example's."""
-    parser = parts.add_parser("generate", help="write generated people and pairs")
-    parser.add_argument("folder", metavar="FOLDER")
-    add_options(parser, "people", "years", "seed", "force", "json")
-    parser.set_defaults(run=run_generate)
-
-
-def run_generate(given: argparse.Namespace) -> int:
-    """Write roommates_people.csv and roommates_pairs.csv."""
-    from mlestruct import data
-    from mlestruct.roommates.separated import write_csv
-
-    folder = Path(given.folder)
-    paths = [folder / f"roommates_{name}.csv" for name in ("people", "pairs")]
-    for path in paths:
-        new_file(str(path), given.force)
-    people, pairs, _ = data.roommates(given.people, given.years, given.seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    for path, columns in zip(paths, (people, pairs), strict=True):
-        write_csv(path, columns)
-        say(given, f"wrote {path}")
-    tell(given, files=paths)
-    return 0
-
-
 def add_serve(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("serve", help="a page on this machine, from files to a plan")
@@ -413,5 +387,5 @@ def add(commands: Any) -> None:
     )
     add_example(parser)
     parts = parser.add_subparsers(metavar="COMMAND")
-    for add_part in (add_fit, add_assign, add_evaluate, add_explain, add_generate, add_serve):
+    for add_part in (add_fit, add_assign, add_evaluate, add_explain, add_serve):
         add_part(parts)

@@ -85,9 +85,8 @@ class RoommateModel(Parameters):
     ``partners`` names the columns of ids in tables of pairs. Where rows are of one person each, in
     a table of its own or in that of people, ``room`` names the column of the room (or several that
     make one), ``partner`` that of the partner's id; rooms of three and more are refused, or the
-    people in them left out (``larger``). ``weight`` is a column of weights of pairs, or of
-    outcomes that ``outcomes`` maps to weights; people without a pair are left out of learning
-    (``leave_out``) or refused (``refuse``).
+    people in them left out (``larger``). ``weight`` is a column of weights of pairs. People without
+    a pair are left out of learning (``leave_out``) or refused (``refuse``).
 
     ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
     answers are refused (``refuse``) or count as an average one (``neutral``). ``unknown`` is what
@@ -126,7 +125,6 @@ class RoommateModel(Parameters):
     partner: Names = ()
     larger: Larger = "refuse"
     weight: str | None = None
-    outcomes: Mapping[Any, float] | None = None
     no_answer: NoAnswer = ()
     missing: Missing = "refuse"
     unknown: Unknown | Mapping[str, Unknown] = "refuse"
@@ -304,7 +302,6 @@ class RoommateModel(Parameters):
             tuple(self.partners),
             self.cohort,
             self.weight,
-            self.outcomes,
             self.id,
             tuple(listed(self.room)),
             tuple(listed(self.partner)),

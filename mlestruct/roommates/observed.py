@@ -20,7 +20,7 @@ ANY = object()  # the cohort of a row that names none
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """How a table of pairs names its columns; ``outcomes`` maps values of ``weight`` to numbers.
+    """How a table of pairs names its columns.
 
     Who shares is said by rows with two ids (``partners``; a row with one is a single), or by rows
     of one person each: with a ``room``, which may take several columns, or with a ``partner``.
@@ -30,7 +30,6 @@ class ColumnNames:
     partners: tuple[str, ...]
     cohort: str | None = None
     weight: str | None = None
-    outcomes: Mapping[Any, float] | None = None
     id: str = "id"
     room: tuple[str, ...] = ()
     partner: tuple[str, ...] = ()
@@ -286,17 +285,16 @@ def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array
     if columns.weight is None:
         return np.ones(len(homes))
     values = pairs[columns.weight]
-    named = values if columns.outcomes is None else pairs.as_levels(columns.weight)
-    if columns.outcomes is None and values.dtype.kind == "O":
-        raise ValueError(f"column {columns.weight!r} holds text; map it to weights by outcomes=")
+    if values.dtype.kind == "O":
+        raise ValueError(f"column {columns.weight!r} holds text; write the weights as numbers")
     out, faults = np.empty(len(homes)), []
     for k, home in enumerate(homes):
-        said = {row: _weight(named[row], columns) for row in home.rows}
+        said = {row: float(values[row]) for row in home.rows}
         out[k] = said[home.rows[0]]
         faults += [
-            f"{_place(pairs, Home((), (row,)))}: {why}"
-            for row, w in said.items()
-            if (why := _wrong(w, named[row], columns))
+            f"{_place(pairs, Home((), (row,)))}: weight {weight}; it must be 0 or more"
+            for row, weight in said.items()
+            if not (np.isfinite(weight) and weight >= 0)
         ]
         if len(set(said.values())) > 1 and not faults:
             faults.append(
@@ -304,21 +302,3 @@ def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array
             )
     refuse(some(faults))
     return out
-
-
-def _weight(value: Any, columns: ColumnNames) -> float:
-    """The number that an outcome weighs; NaN for one without a weight."""
-    if columns.outcomes is None:
-        return float(value)
-    known = {written(name): float(weight) for name, weight in columns.outcomes.items()}
-    return known.get(written(value), np.nan) if value is not None else np.nan
-
-
-def _wrong(weight: float, value: Any, columns: ColumnNames) -> str:
-    """Why this is no weight; nothing for one."""
-    if columns.outcomes is not None and np.isnan(weight):
-        known = ", ".join(repr(v) for v in columns.outcomes)
-        value = value.item() if hasattr(value, "item") else value
-        return f"outcome {value!r} has no weight; known are {known}"
-    sound = np.isfinite(weight) and weight >= 0
-    return "" if sound else f"weight {weight}; it must be 0 or more"

@@ -118,28 +118,6 @@ numbers = reader(
 )
 
 
-def even(text: str) -> int:
-    """An even number of people, so that all can be paired."""
-    number = whole(2)(text)
-    if number % 2:
-        raise argparse.ArgumentTypeError(f"needs an even number, so that all have a pair: {text}")
-    return number
-
-
-def outcomes(text: str) -> dict[Any, float]:
-    """``moved=0.3,stayed=1``; a value that reads as a whole number is one, as in a table."""
-    weights: dict[Any, float] = {}
-    for part in names(text):
-        value, _, weight = part.rpartition("=")
-        whole = value.isdecimal() and str(int(value)) == value
-        try:
-            weights[int(value) if whole else value] = float(weight)
-        except ValueError as error:
-            words = f"needs words with weights such as moved=0.3,stayed=1, not {text!r}"
-            raise argparse.ArgumentTypeError(words) from error
-    return weights
-
-
 def _columns(words: str) -> dict[str, Any]:
     """An option of names of columns."""
     return {"type": names, "default": [], "metavar": "COLUMNS", "help": words}
@@ -168,18 +146,15 @@ OUT, MODEL, PROJECT = "roommates-out", "roommates.npz", "roommates-project"
 UNKNOWN = "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…"
 ALPHA = "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)"
 HOMES = "who is to be in a room: one id, or two separated by a comma; repeatable"
-WEIGHED = "what outcomes in the column of --weight weigh, such as moved=0.3,stayed=1"
 NEAREST = "most probable partners of everybody in probabilities.csv (default: 10)"
 ENDS = "the columns of ids in a table of pairs (default: id_a,id_b)"
 OPTIONS: dict[str, dict[str, Any]] = {
-    "all": _switch("every pair in probabilities.csv"),
     "alpha": _value("NUMBERS", ALPHA, numbers),
     "answers": _switch("a weight for every pair of answers, too"),
     "binary": _columns("answers that agree or differ"),
     "categorical": _columns("answers without an order"),
     "checkpoint": _value("FILE", "keep the fit there; go on from it where it was ended"),
     "cohort": _value("COLUMN", "pairs stay within a cohort"),
-    "consent": _value("FILE", "column id, and who that person may share with"),
     "decision": _choice("best total score, or most pairs expected right", "map", "expected"),
     "fix": _value("FOLDER", "write cleaned copies there, and a list of the changes"),
     "fixed": _two(HOMES) | {"metavar": ("ROOM", "IDS")},
@@ -199,10 +174,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "only": _value("COHORTS", "people of these cohorts", names),
     "ordinal": _columns("answers that are numbers, compared by difference"),
     "out": _value("FOLDER", f"default: {OUT}, or {OUT}-2 and so on", default=OUT),
-    "outcomes": _value("VALUE=WEIGHT", WEIGHED, outcomes),
     "partner": _columns("who shares is named in these columns"),
     "partners": _value("A,B", ENDS, partners, ("id_a", "id_b")),
-    "people": _value("N", "of each year (default: 200)", even, 200),
     "per-person": _value("COUNT", NEAREST, whole(1), 10),
     "port": _value("N", "default: any that is free", whole(0, 65535), 0),
     "project": _value("FOLDER", f"keeps everything; default: {PROJECT}", default=PROJECT),
@@ -213,21 +186,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rooms": _value("ROOMS", "columns room, size, and perhaps fixed and accessible"),
     "rules": _value("RULES", "columns rule (forbid, require or allow), id_a, id_b"),
     "same": _columns("partners agree in these, such as gender"),
-    "seed": _value("N", "another one, other students", whole(0), 0),
     "show-protected": _switch("itemise protected columns"),
     "strict": _switch("exit with 1 if the fit has not converged"),
     "trust": _columns("answers there are as meant"),
     "unknown": _value("RULE", UNKNOWN, unknown_rule),
     "unpaired": _choice("people without a pair: left out, or refused", "leave_out", "refuse"),
-    "weight": _value("COLUMN", "of pairs: weights, or outcomes"),
-    "years": _value("N", "default: 3", whole(1), 3),
+    "weight": _value("COLUMN", "of pairs: their weights"),
 }
 READING = ("decimal", "encoding", "header", "separator", "sheet")
 SETTINGS = "|".join([*OPTIONS, *READING]).replace("-", "_")
 PYTHON = re.compile(rf"\b({SETTINGS})=(?:'([^']*)'|(?=([\w(])))?")
 COLUMNS = ("id", "cohort", "same", "partners", "room", "partner", "larger", "no-answer")
-RULES = ("forbid", "require", "rules", "consent")
-REPORT = ("names", "per-person", "all", "show-protected", "out", "force")
+RULES = ("forbid", "require", "rules")
+REPORT = ("names", "per-person", "show-protected", "out", "force")
 
 
 def add_options(parser: argparse.ArgumentParser, *listed: str) -> None:
@@ -297,37 +268,13 @@ def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
     made: dict[str, Any] = {
         "forbid": [placed(pair, f"--forbid {' '.join(pair)}") for pair in given.forbid],
         "require": [placed(pair, f"--require {' '.join(pair)}") for pair in given.require],
-        "consent": [placed(pair, where) for pair, where in _consent(given, own)],
+        "consent": [],
     }
     if given.rules:
         read = opened(given, given.rules, COLUMNS)
         for kind, found in listed_rules(read, own).items():
             made[kind] += found
     return made
-
-
-def _consent(
-    given: argparse.Namespace, own: Mapping[str, Any]
-) -> Iterable[tuple[tuple[Any, Any], str]]:
-    """((person, other), place) of a table with a list of others in one cell or in several."""
-    from mlestruct.roommates.rooms import ids_in
-
-    if not given.consent:
-        return
-    read = opened(given, given.consent, ("id",))
-    others = [name for name in read.names if name != "id"]
-    for row, person in enumerate(read.as_names("id").tolist()):
-        cells = [(name, read.as_names(name)[row]) for name in others]
-        found = [
-            ((person, other), read.at(row, name))
-            for name, cell in cells
-            for other in ([] if cell is None else ids_in(str(cell), own.__contains__))
-        ]
-        if not found:
-            raise ValueError(
-                f"{read.at(row)}: {person} names nobody; take the line out, or plan without them"
-            )
-        yield from found
 
 
 def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -343,7 +290,7 @@ def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     )
 
 
-TABLES = ("people", "pairs", "rules", "consent", "rooms", "model")  # what commands read
+TABLES = ("people", "pairs", "rules", "rooms", "model")  # what commands read
 
 
 def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
@@ -425,11 +372,10 @@ def new_folder(path: str, force: bool) -> Path:
 
 def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
     """Print what was asked for, write the files, say where."""
-    every = None if given.all else given.per_person
     folder = new_folder(given.out, given.force)
     inputs = [getattr(given, name, None) for name in TABLES]
     for name in report.files:
         spare(folder / name, inputs)
-    paths = list(map(str, report.write(folder, every)))
+    paths = list(map(str, report.write(folder, given.per_person)))
     say(given, shown, "wrote " + ", ".join(paths))
     return paths

@@ -25,7 +25,7 @@ from mlestruct.roommates.roles import who_is_who
 from mlestruct.roommates.words import PAGE
 
 NEEDED = ("people", "pairs")
-ACCEPTED = ".csv,.tsv,.txt,.xlsx,.xlsm,.parquet"
+ACCEPTED = ".csv,.tsv,.txt,.xlsx,.xlsm"
 OWN, SCRIPT, DOCUMENT = (
     Path(__file__).with_name(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html")
 )

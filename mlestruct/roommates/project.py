@@ -27,7 +27,7 @@ CHOICES = "project.json"
 MODEL = "model.npz"
 RULES = ("require", "forbid", "together")  # what may be asked of two people
 STEPS = 50  # decisions that can be taken back
-ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".parquet")
+ENDINGS = (".csv", ".tsv", ".txt", ".xlsx", ".xlsm")
 LARGEST = 64 << 20  # bytes of one file
 
 Rule = tuple[str, str]

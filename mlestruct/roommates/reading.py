@@ -1,4 +1,4 @@
-"""Files as tables: CSV of any separator and encoding, Excel workbooks, Parquet.
+"""Files as tables: CSV of any separator and encoding, Excel workbooks.
 
 How a file was read is kept in ``Table.said``, and every part of it can be told instead. What may
 mean two things is left as text, or refused with its place. A line is the one of names if it is
@@ -21,7 +21,7 @@ import numpy as np
 from mlestruct.files import content
 from mlestruct.roommates import separated, workbooks
 from mlestruct.roommates.cells import Cell, Decimal, Grid, Places, filled, letters, number, written
-from mlestruct.roommates.frames import Table, checked, evident, objects, of_columns, typed
+from mlestruct.roommates.frames import Table, evident, objects, typed
 from mlestruct.roommates.separated import decoded
 
 FULL = 0.6  # share of a usual row's cells that names fill
@@ -262,7 +262,7 @@ def read(
     encoding: str | None = None,
     header: int | None = None,
 ) -> Table:
-    """A CSV file, a workbook (``book.xlsx``, or ``book.xlsx#Sheet``) or a Parquet file.
+    """A CSV file, or a workbook (``book.xlsx``, or ``book.xlsx#Sheet``).
 
     Separator, quotes, encoding, decimal mark and the line of names are found, unless they are
     told: ``header`` is the line of names, counted from 1. Blanks around cells are taken off, blank
@@ -272,8 +272,6 @@ def read(
     place, sheet = _placed_in(path, sheet)
     usual: Decimal | None = None
     data, name = content(place, "table"), os.fspath(place)
-    if data.startswith(b"PAR1"):
-        return _parquet(data, name)
     if workbooks.is_packed(data):
         grid = workbooks.grid(data, name, sheet, wanted)
     elif sheet is not None:
@@ -340,25 +338,3 @@ def _stripping(grid: Grid, found: Headed) -> list[str]:
     row, k = lost[0]
     place = f"{letters(k)}{grid.lines[row]}" if grid.sheet else f"in line {grid.lines[row]}"
     return [f"blanks taken off {len(lost)} cell{'s' * (len(lost) > 1)} (the first {place})"]
-
-
-def _parquet(data: bytes, path: str) -> Table:
-    """Columns with the types that the file gives them."""
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ValueError(
-            f"{path} is a Parquet file, which needs pyarrow: pip install pyarrow, or save the "
-            "table as CSV in UTF-8"
-        ) from error
-    try:
-        file = parquet.ParquetFile(pa.BufferReader(data))
-        if file.metadata.num_rows * file.metadata.num_columns > separated.CELLS:
-            raise ValueError(f"{path} has more than {separated.CELLS:,} cells; is it a table?")
-        found = file.read().to_pydict()
-    except pa.ArrowException as error:
-        raise ValueError(f"{path} does not open as a Parquet file: {error}") from error
-    made = checked(of_columns(found), dict)
-    lines = np.arange(1, len(made) + 1)
-    return Table(made.columns, dict, None, Places(path, lines), None, (f"{path}: Parquet",))

@@ -36,6 +36,7 @@ MARKS = (
 PREAMBLES = (
     (b"\xd0\xcf\x11\xe0", "an old Excel file (.xls), or one with a password"),
     (b"%PDF", "a PDF"),
+    (b"PAR1", "a Parquet file"),
     (b"\x1f\x8b", "packed (.gz)"),
     (b"{\\rtf", "a text with formatting (RTF)"),
     (b"Rar!", "packed (.rar)"),

@@ -12,7 +12,7 @@ HEAVY = ["scipy.optimize", "scipy.sparse", "ortools", "networkx", "matplotlib", 
 COMMANDS = [
     [],
     ["roommates"],
-    *(["roommates", part] for part in ("fit", "assign", "evaluate", "explain", "generate")),
+    *(["roommates", part] for part in ("fit", "assign", "evaluate", "explain")),
     ["check"],
     ["infer"],
 ]
@@ -57,20 +57,3 @@ def test_infer_answers_on_the_output_and_says_how_beside_it(tmp_path, capsys):
     shown = capsys.readouterr()
     assert shown.out.split() == ["MAR", "1", "2", "0.25", "0.75"]
     assert shown.err
-
-
-def test_generated_tables_are_the_generators(tmp_path, capsys):
-    from mlestruct import data
-    from mlestruct.tables import table
-
-    folder = tmp_path / "new"
-    order = ["roommates", "generate", str(folder), "--people", "8", "--years", "1", "--seed", "4"]
-    assert main(order) == 0
-    told = capsys.readouterr().out
-    people, pairs, _ = data.roommates(8, 1, 4)
-    for name, columns in (("people", people), ("pairs", pairs)):
-        path = folder / f"roommates_{name}.csv"
-        read = table(path)
-        assert read.names == list(columns)
-        assert all(read[key].tolist() == column.tolist() for key, column in columns.items())
-        assert f"wrote {path}" in told

@@ -46,17 +46,13 @@ def test_every_command_speaks_json_and_overwrites_nothing(here, capsys):
     plan = told("roommates", "assign", "people.csv")
     assert len(plan["pairs"]) == 10
     assert plan["files"][0] == "roommates-out/pairs.csv"
-    again = told("roommates", "assign", "people.csv", "--all")
+    again = told("roommates", "assign", "people.csv")
     assert again["files"][0] == "roommates-out-2/pairs.csv"
     found = told("roommates", "evaluate", "people.csv", "pairs.csv", "--out", "roommates-out")
     assert found["pairs"] == 10
     assert found["files"][0] == "roommates-out-3/pairs.csv"
     assert told("roommates", "explain", "people.csv", "1")["a"] == 1
     assert told("check", "people.csv", "pairs.csv")["faults"] == []
-    listed = told("roommates", "generate", "new", "--people", "4", "--years", "1")["files"]
-    assert main(["roommates", "generate", "new"]) == 2
-    assert "is there already" in capsys.readouterr().err
-    assert listed == ["new/roommates_people.csv", "new/roommates_pairs.csv"]
 
 
 def test_how_files_were_read_is_said(here, capsys):
@@ -116,8 +112,9 @@ def test_rooms_consent_and_new_answers_from_the_shell(here, capsys):
     names = [f"F{k}" for k in range(5)] + [f"M{k}" for k in range(5)]
     fixed = [f"{who[0]}, {who[3]}", *[None] * 9]
     write_csv("rooms.csv", {"room": names, "gender": ["F"] * 5 + ["M"] * 5, "fixed": fixed})
-    write_csv("consent.csv", {"id": [who[1]], "may share with": [f"{who[2]}; {who[4]}"]})
-    more = ["--rooms", "rooms.csv", "--consent", "consent.csv", "--unknown", "q1=nearest"]
+    allowed = {"rule": ["allow"] * 2, "id_a": [who[1]] * 2, "id_b": [who[2], who[4]]}
+    write_csv("rules.csv", allowed)
+    more = ["--rooms", "rooms.csv", "--rules", "rules.csv", "--unknown", "q1=nearest"]
     assert main([*order, *more, "--fixed", "M4", f"{men[0]},{men[5]}", "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     home = {frozenset((p["a"], p["b"])): p["room"] for p in plan["pairs"]}
@@ -139,13 +136,8 @@ def test_rooms_consent_and_new_answers_from_the_shell(here, capsys):
         "roommates fit people.csv pairs.csv --ordinal q* --alpha x",
         "roommates fit people.csv pairs.csv --ordinal q* --alpha 0",
         "roommates fit people.csv pairs.csv --ordinal q* --rho x",
-        "roommates fit people.csv pairs.csv --ordinal q* --outcomes a=b",
         "roommates assign people.csv --per-person 0",
         "roommates assign people.csv --per-person x",
-        "roommates generate new --people 3",
-        "roommates generate new --people x",
-        "roommates generate new --years 0",
-        "roommates generate new --seed -1",
         "roommates serve --port 99999",
         "roommates serve --port x",
         "roommates serve --project people.csv",

@@ -4,13 +4,10 @@ import csv
 import json
 from collections import Counter
 
-import numpy as np
 import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
-from mlestruct.estimators import RoommateModel
-from mlestruct.roommates.options import outcomes
 from mlestruct.tables import table, write_csv
 
 COLUMNS = ["--cohort", "year", "--same", "gender", "--ordinal", "q*"]
@@ -187,25 +184,6 @@ def test_somebody_unknown_is_not_explained(folder, capsys, fitted):
     assert "nobody has id 'Ann'" in found
 
 
-def test_outcomes_weigh_pairs(folder, capsys):
-    """Pairs that moved out count nothing: the same model as without them."""
-    pairs = table("pairs.csv")
-    moved = np.arange(len(pairs)) % 3 == 0
-    ended = np.where(moved, "moved", "stayed").astype(object)
-    write_csv("pairs.csv", {**pairs.columns, "ended": ended})
-    weighed = ["--weight", "ended", "--outcomes", "moved=0,stayed=1", "--model", "a.npz"]
-    assert main(["roommates", *FIT, *weighed]) == 0
-    write_csv("pairs.csv", pairs.rows(~moved).columns)
-    assert main(["roommates", *FIT, "--model", "b.npz"]) == 0
-    a, b = (RoommateModel.load(f"{name}.npz").coef_ for name in "ab")
-    assert np.array_equal(a, b)
-    assert np.abs(a).max() > 0.1
-
-
-def test_outcomes_are_read_like_cells():
-    assert outcomes("1=2, a=b=.5,007=3") == {1: 2.0, "a=b": 0.5, "007": 3.0}
-
-
 def test_only_leaves_out_rooms_of_other_cohorts(folder, capsys):
     """A list of rooms without years is about people of all of them."""
     with open("pairs.csv", newline="") as file:
@@ -229,7 +207,6 @@ def test_only_leaves_out_rooms_of_other_cohorts(folder, capsys):
     ("option", "text", "said"),
     [
         ("--rules", "rule,id_a,id_b\nforbid,3,\n", "line 2: a rule is about two people"),
-        ("--consent", "id,a,b\n3,,\n", "line 2: 3 names nobody; take the line out"),
     ],
 )
 def test_rules_and_consent_with_gaps(folder, fitted, capsys, option, text, said):

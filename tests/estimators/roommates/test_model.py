@@ -115,12 +115,12 @@ def test_a_file_predicts_the_same_bits_in_another_process(fitted, year, tmp_path
 def test_code_is_not_in_the_file(year, tmp_path) -> None:
     people, pairs = year(8, seed=16)
     extra = {"zero": lambda columns: np.zeros((len(columns["id"]),) * 2)}
-    model = RoommateModel(ordinal="tidy", extra=extra, outcomes={"x": 0.5}).fit(people, pairs)
+    model = RoommateModel(ordinal="tidy", extra=extra, alpha=0.5).fit(people, pairs)
     model.save(tmp_path / "model.npz")
     with pytest.raises(ValueError, match="saved without its extra, which is code"):
         RoommateModel.load(tmp_path / "model.npz")
     again = RoommateModel.load(tmp_path / "model.npz", extra=extra)
-    assert again.outcomes == {"x": 0.5}
+    assert again.alpha == 0.5
     assert again.assign(people).pairs == model.assign(people).pairs
 
 

@@ -47,15 +47,8 @@ def test_faulty_weights(learn) -> None:
 
     refused("pairs, row 1: weight -1", 1, -1, 1, 1)
     refused("pairs, row 2: weight nan", 1, 1, None, 1)
-    refused("column 'kept' holds text; map it to weights by outcomes=", "yes", "no", "no", "no")
-    refused("row 1: outcome 'no' has no weight; known are 'yes'", "yes", "no", outcomes={"yes": 1})
+    refused("column 'kept' holds text; write the weights as numbers", "yes", "no", "no", "no")
     refused("nothing to learn from; left out: 2 pairs have weight 0; left out: 2", 0, 1, 0, 1)
-
-
-def test_outcomes_are_weights(learn) -> None:
-    by_name = learn(weighted("a", "a", "b", "b"), weight="kept", outcomes={"a": 1.0, "b": 0.25})
-    by_number = learn(weighted(1.0, 1.0, 0.25, 0.25), weight="kept")
-    np.testing.assert_array_equal(by_name.coef_, by_number.coef_)
 
 
 def test_the_weighted_likelihood_is_the_sum_of_conditional_ones(year) -> None:
