@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mlestruct.inference.bounds import ProvenInterval
     from mlestruct.inference.decoding import Decoded
     from mlestruct.inference.predict import Marginals
-    from mlestruct.inference.sampling.direct import Samples
+    from mlestruct.inference.sampling import Samples
     from mlestruct.statistics.evidence import Evidence
     from mlestruct.statistics.identified import Named
 

@@ -19,9 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, stdtrit
 
-from mlestruct.inference.sampling.direct import addresses, labelled
-from mlestruct.inference.sampling.gibbs import Chain
-from mlestruct.inference.sampling.swaps import chain
+from mlestruct.inference.sampling import addresses, exchanged, labelled, swept
 from mlestruct.limits import late
 from mlestruct.native._door import anneal_pairs
 from mlestruct.structures.base import Array, Ints, Structure, as_vector
@@ -164,7 +162,7 @@ def _(structure: FactorGraph, score: Array) -> Ready:
     """From independent uniform labels, each redrawn given its neighbours at every step."""
     if structure.closed().any():
         raise ValueError("evidence by annealing is for graphs that forbid no labelling")
-    gibbs, cards = Chain.of(structure), np.asarray(structure.cards)
+    cards = np.asarray(structure.cards)
 
     def runs(ladder: Array, rng: np.random.Generator) -> Array:
         states = rng.integers(0, cards, (RUNS, len(cards)))
@@ -173,7 +171,7 @@ def _(structure: FactorGraph, score: Array) -> Ready:
             if late():  # steps may be of any length; the last one is long then
                 return found + (1.0 - before) * (labelled(structure, states) @ score)
             found += (here - before) * (labelled(structure, states) @ score)
-            states = gibbs.run(here * score, states, 1, rng)
+            states = swept(structure, here * score, states, 1, rng)
         return found
 
     return Ready(float(np.log(cards).sum()), DEAR * len(cards), runs)
@@ -204,7 +202,7 @@ def _partial(
         vertex, found = _some(structure, int(rng.choice(sizes, p=np.exp(counts - total))), rng), 0.0
         for before, here in itertools.pairwise(ladder):
             found += (here - before) * float(score @ vertex)
-            vertex = chain(structure, here * score, vertex, 1, 0, SWEEPS, rng)[0]
+            vertex = exchanged(structure, here * score, vertex, (1, 0, SWEEPS), rng)[0]
         return found
 
     def runs(ladder: Array, rng: np.random.Generator) -> Array:

@@ -39,9 +39,7 @@ from mlestruct.inference import bounds
 from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.routine import ROUTINES
-from mlestruct.inference.sampling.front import perturb_and_map
-from mlestruct.inference.sampling.gibbs import gibbs
-from mlestruct.inference.sampling.swaps import sample_matchings
+from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
 from mlestruct.lazy import homes
 from mlestruct.oracle import Counted, Solver, Validated, load
 from mlestruct.oracle.registry import CATALOGUE

@@ -226,7 +226,7 @@ def test_overlapping_blocks_are_conditional_likelihoods(rng):
 
 
 def test_contrastive_divergence_has_the_chains_law(rng):
-    from mlestruct.inference.sampling.gibbs import colouring
+    from mlestruct.inference.sampling import colouring
     from tests.reference.joint import joint_scores
 
     batch = ms.Batch.of(LOOPY, [[1, 0, 1, 1], [0, 0, 1, 0]])

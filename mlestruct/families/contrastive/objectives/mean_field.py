@@ -11,9 +11,9 @@ import numpy as np
 from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped, seen
 from mlestruct.inference.graph.mean_field import compiled, uniform
-from mlestruct.inference.sampling.gibbs import Chain
+from mlestruct.inference.sampling import labelled, random_labelling, swept
 from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array
 
 
 @dataclass(frozen=True)
@@ -67,20 +67,15 @@ class GibbsSteps:
         data, tau = np.empty(batch.size), np.empty(batch.size)
         for m in range(len(batch)):
             here = batch.coordinates(m)
-            free, score = _chain(batch.structure(m)), scores[here]
+            free, score = batch.structure(m), scores[here]
             if held is None:
                 data[here] = batch.target[here]
-                begin = np.tile(free.graph.decode(data[here]), (self.chains, 1))
+                begin = np.tile(free.decode(data[here]), (self.chains, 1))
             else:
-                given = _chain(held.structure(m))
-                drawn = [given.begin(score, None, rng) for _ in range(self.chains)]
-                begin = given.run(score, np.array(drawn), HELD, rng)
-                data[here] = given.mean(begin)
-            tau[here] = free.mean(free.run(score, begin, self.steps, rng))
+                given = held.structure(m)
+                drawn = [random_labelling(given, score, rng) for _ in range(self.chains)]
+                begin = swept(given, score, np.array(drawn), HELD, rng)
+                data[here] = labelled(given, begin).mean(axis=0)
+            tau[here] = labelled(free, swept(free, score, begin, self.steps, rng)).mean(axis=0)
         start, end = -batch.totals(scores * data), -batch.totals(scores * tau)
         return BeforeAfter(start, end, data, tau, (held,))
-
-
-@kept
-def _chain(graph: FactorGraph) -> Chain:
-    return Chain.of(graph)
