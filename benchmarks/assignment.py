@@ -20,11 +20,11 @@ from mlestruct_oracles.native._door import assignment_solve
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.frank_wolfe import bipartite
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answers, load
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 
 REPEATS = 3
 Row = dict[str, Any]

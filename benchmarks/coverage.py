@@ -28,7 +28,6 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct import RoommateModel, data
-from mlestruct.batch import Batch
 from mlestruct.features import Dense, Features, Tied
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.sampling import sample
@@ -37,6 +36,7 @@ from mlestruct.statistics import Identified, Intervals, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import refusal
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, Paths
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 Row = dict[str, Any]

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense, Tied
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Counted, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 BUDGET = 128_640  # calls at which plain Frank-Wolfe is stopped on bipartite matchings
 Row = dict[str, Any]

@@ -15,11 +15,11 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks._clock import least
-from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.readers.uai import UaiProblem, read
+from mlestruct.structures.entropy import Entropy
 
 Row = dict[str, Any]
 

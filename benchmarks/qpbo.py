@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.assignment import Recorded
-from mlestruct.batch import Batch
 from mlestruct.features import Tied
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import mle_struct
 from mlestruct.oracle import load
 from mlestruct.structures import grid
+from mlestruct.structures.batch import Batch
 
 REPEATS = 3
 TARGETS = {"attractive": 1.5, "mixed": 1.0}

@@ -23,7 +23,6 @@ import numpy as np
 import mlestruct as ms
 from benchmarks.coverage import HEAD, QUICK, WEIGHTS, Counted, _estimates, rows
 from mlestruct import RoommateModel, data
-from mlestruct.batch import Batch
 from mlestruct.estimators import Calibration
 from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.features import Dense, Tied
@@ -34,6 +33,7 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.statistics import Identified, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import Intervals
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 Row = dict[str, Any]

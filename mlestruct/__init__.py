@@ -8,8 +8,6 @@ if TYPE_CHECKING:
     from mlestruct import data as data
     from mlestruct import estimators as estimators
     from mlestruct import features as features
-    from mlestruct import graphs as graphs
-    from mlestruct import images as images
     from mlestruct import inference as inference
     from mlestruct import learners as learners
     from mlestruct import metrics as metrics
@@ -20,12 +18,9 @@ if TYPE_CHECKING:
     from mlestruct import structures as structures
     from mlestruct import tables as tables
     from mlestruct import testing as testing
-    from mlestruct.batch import Batch as Batch
-    from mlestruct.batch import Partial as Partial
     from mlestruct.checkpoint import Checkpoint as Checkpoint
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
-    from mlestruct.entropy import Entropy as Entropy
     from mlestruct.errors import ConvergenceWarning as ConvergenceWarning
     from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.estimators import GraphModel as GraphModel
@@ -52,6 +47,8 @@ if TYPE_CHECKING:
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.oracle import Answer as Answer
     from mlestruct.readers import Graph as Graph
+    from mlestruct.readers import graphs as graphs
+    from mlestruct.readers import images as images
     from mlestruct.regulariser import Regulariser as Regulariser
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
     from mlestruct.structures import BMatching as BMatching
@@ -68,6 +65,9 @@ if TYPE_CHECKING:
     from mlestruct.structures import plaquettes as plaquettes
     from mlestruct.structures import skip_chain as skip_chain
     from mlestruct.structures import tree as tree
+    from mlestruct.structures.batch import Batch as Batch
+    from mlestruct.structures.batch import Partial as Partial
+    from mlestruct.structures.entropy import Entropy as Entropy
 
 __version__ = "0.1.0"
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import never
 from mlestruct.digest import digest, named
-from mlestruct.entropy import FLOOR, TINY, Entropy
 from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
 from mlestruct.limits import OutOfTime
@@ -21,6 +19,8 @@ from mlestruct.oracle.wrappers import innermost
 from mlestruct.regulariser import Regulariser
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import FLOOR, TINY, Entropy
 
 DOUBT = 1e-6  # relative to a score: what solvers' own tolerances may explain
 CLEAR = 0.999  # of the least that an answer could have: a bound below proves that none has any

@@ -98,8 +98,8 @@ def picture(tau: ArrayLike, state: int = 1, *, ax: Any = None) -> Any:
 def matching(graph: Any, *, ax: Any = None) -> Any:
     """Lines as wide as a pair is probable; pairs of the matching in front, in their own colour.
 
-    ``graph`` is what :func:`mlestruct.graphs.to_networkx` makes. Two columns if it has sides, else
-    a circle; improbable pairs vanish by their width.
+    ``graph`` is what :func:`mlestruct.readers.graphs.to_networkx` makes. Two columns if it has
+    sides, else a circle; improbable pairs vanish by their width.
     """
     from matplotlib.collections import LineCollection
 

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.inference import best as best_of
 from mlestruct.structures.base import Array, as_number, as_numbers
+from mlestruct.structures.batch import Batch
 
 Scorer = Callable[[Any, Sequence[Any], Sequence[Any]], float]
 

@@ -21,15 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.inference.exact.enumeration import LISTABLE
 from mlestruct.inference.exact.enumeration import outcomes as every
 from mlestruct.oracle import HULL, BruteForce, Oracle, perturbable
-from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy, Rho, counting_numbers
 
 __all__ = ["check_entropy", "check_oracle", "check_structure", "vertices"]
 

@@ -41,7 +41,6 @@ from numpy.typing import NDArray
 from scipy.spatial import Delaunay
 
 from mlestruct import Batch, Sparse
-from mlestruct.entropy import Entropy
 from mlestruct.estimators import SkipChainModel
 from mlestruct.families.consistency.camel import Camel
 from mlestruct.features import Features
@@ -52,6 +51,7 @@ from mlestruct.learners import LEARNERS
 from mlestruct.metrics import entity_f1
 from mlestruct.readers import read_columns
 from mlestruct.structures import FactorGraph
+from mlestruct.structures.entropy import Entropy
 from papers._run import Row, Setting, main
 from papers.contrastive import CORPORA, SEED, attributes, quarters, skips
 

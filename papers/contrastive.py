@@ -33,7 +33,6 @@ import numpy as np
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.estimators import SkipChainModel, capitalised_pairs
 from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Limit
 from mlestruct.inference.graph.sum_product import SumProduct
@@ -41,6 +40,7 @@ from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns
+from mlestruct.structures.entropy import Entropy
 from papers._run import Row, Setting, main
 
 FOLDS, SEED = 5, 0

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch, Partial
 from mlestruct.structures import BipartiteMatching, FactorGraph, Paths, chain
+from mlestruct.structures.batch import Batch, Partial
 from mlestruct.testing import vertices
 
 MIXED = [chain(3, 2), chain(2, 3), chain(3, 2), chain(4, 2)]

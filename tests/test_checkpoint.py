@@ -9,10 +9,8 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch, Partial
 from mlestruct.checkpoint import Checkpoint, begin
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
@@ -34,6 +32,8 @@ from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
+from mlestruct.structures.batch import Batch, Partial
+from mlestruct.structures.entropy import Entropy
 from mlestruct.train.descents import SmallBatches
 
 

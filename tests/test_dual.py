@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual, certificate, interior, tangent_gaps
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
@@ -13,6 +11,8 @@ from mlestruct.learners import mle_struct
 from mlestruct.oracle import Answer, BruteForce, Solver, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
 
 DEAD_ENDS = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (5, 3)]  # 4 leads nowhere, 5 is never reached

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Paths, chain, grid
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
 
 MIXED = [

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.features import (
     Dense,
     Functions,
@@ -18,6 +17,7 @@ from mlestruct.features import base as squares_
 from mlestruct.features.base import squares
 from mlestruct.features.per_table import PerTable
 from mlestruct.structures import FactorGraph, Matching, chain
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 CHAINS = [chain(3, 2), chain(2, 2), chain(5, 2), chain(2, 2)]

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.graphs import from_networkx, to_networkx
 from mlestruct.inference import best
+from mlestruct.readers.graphs import from_networkx, to_networkx
 
 
 @pytest.fixture

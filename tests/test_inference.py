@@ -5,11 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import best, marginals
 from mlestruct.oracle import resolve
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain, tree
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 EXACT = [

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, BruteForce, Counted, Simplices, Solver, Validated, load
@@ -22,6 +20,8 @@ from mlestruct.structures import (
     grid,
     tree,
 )
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import check_entropy, check_oracle, check_structure, vertices
 
 TREE = [(0, 1), (1, 2), (1, 3)]

@@ -22,11 +22,9 @@ LAYERS = [
     ["limits"],
     ["lazy"],
     ["engine", "files", "lock", "structures"],
-    ["batch", "checkpoint", "plot"],
+    ["checkpoint", "plot"],
     ["results"],
     ["features"],
-    ["reweighting"],
-    ["entropy"],
     ["oracle"],
     ["regulariser", "lbfgs"],
     ["dual"],
@@ -36,9 +34,8 @@ LAYERS = [
     ["statistics"],
     ["objectives"],
     ["train"],
-    ["graphs"],
     ["learners"],
-    ["testing", "data", "tables", "metrics", "progress", "images", "readers"],
+    ["testing", "data", "tables", "metrics", "progress", "readers"],
     ["estimators", "scorers"],
     ["families"],
     ["roommates"],
@@ -48,7 +45,7 @@ LAYERS = [
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # All that the solvers may know of the library.
-ORACLES_MAY_IMPORT = {"native", "errors", "structures", "batch", "oracle"}
+ORACLES_MAY_IMPORT = {"native", "errors", "structures", "oracle"}
 
 # The one module that names the solvers, as text for importlib, when one is asked for.
 REGISTRY = "mlestruct/oracle/registry.py"
@@ -102,7 +99,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
                 parts = (*name_of(path).split("."), *(["_"] if path.stem == "__init__" else []))
                 base = ".".join(filter(None, (*parts[: -node.level], node.module)))
             # `from mlestruct import batch` is a module; `from mlestruct import Batch` is a name of
-            # one, and so is `from mlestruct.batch import Batch`.
+            # one, and so is `from mlestruct.structures.batch import Batch`.
             for alias in node.names:
                 home = HOMES.get(alias.name, "mlestruct") if base == "mlestruct" else base
                 yield node.lineno, f"{home}.{alias.name}" if home == "mlestruct" else home
@@ -233,7 +230,7 @@ def test_pymaxflow_has_one_importer() -> None:
 @pytest.mark.parametrize(
     ("file", "target", "allowed"),
     [
-        ("mlestruct/dual.py", "mlestruct.entropy", True),
+        ("mlestruct/dual.py", "mlestruct.structures.entropy", True),
         ("mlestruct/dual.py", "mlestruct.frank_wolfe.rounds", False),
         ("mlestruct/dual.py", "mlestruct.Custom", False),
         ("mlestruct/dual.py", "mlestruct_oracles.assignment", False),
@@ -292,19 +289,6 @@ def test_the_architecture_page_names_files_and_functions_that_exist() -> None:
             file,
             name,
         )
-
-
-def test_the_walk_is_counted(tmp_path: Path) -> None:
-    from benchmarks.walk import lines
-
-    (tmp_path / "mlestruct" / "families").mkdir(parents=True)
-    (tmp_path / "oracles").mkdir()
-    (tmp_path / "mlestruct" / "batch.py").write_text("a\nb\n")
-    (tmp_path / "mlestruct" / "dual.py").write_text("a\n")
-    for name in ("entropy", "reweighting", "regulariser", "lbfgs", "checkpoint"):
-        (tmp_path / "mlestruct" / f"{name}.py").touch()
-    (tmp_path / "mlestruct" / "families" / "one.py").write_text("a\n" * 4)
-    assert list(lines(tmp_path).values()) == [3, 4, 7]
 
 
 def test_no_class_name_stands_twice():

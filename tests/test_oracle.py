@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import (
     CATALOGUE,
@@ -19,6 +18,7 @@ from mlestruct.oracle import (
     resolve,
 )
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import check_oracle, vertices
 
 PERFECT = BipartiteMatching(3)

@@ -13,7 +13,7 @@ from matplotlib.collections import LineCollection
 import mlestruct as ms
 from mlestruct import plot
 from mlestruct.estimators import Calibration
-from mlestruct.graphs import to_networkx
+from mlestruct.readers.graphs import to_networkx
 
 HISTORY = [(4, 0.1, -3.0, np.inf), (8, 0.2, -2.0, 5.0), (12, 0.3, -1.0, 0.5)]
 TAU = np.array([[0.9, 0.1, 0.0], [0.1, 0.5, 0.4]])

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.inference.exact import exact, matchings
 from mlestruct.structures import FactorGraph, Matching
+from mlestruct.structures.batch import Batch
 from tests import reference
 from tests.reference import matchings as families
 from tests.reference.__main__ import command

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.reweighting import Counting, counting_numbers, hypertree
+from mlestruct.structures.entropy import Counting, counting_numbers, hypertree
 
 
 @pytest.mark.parametrize(

@@ -22,25 +22,25 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (10705, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
-        5134,
-        r"mlestruct/(structures/|features/|oracle/|(batch|entropy|reweighting|graphs)\.py)",
+        5070,
+        r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3463, r"mlestruct/inference/"),
+    "inference": (3461, r"mlestruct/inference/"),
     "learning": (
-        4917,
+        4916,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
-    "statistics, metrics, scorers": (1444, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1442, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         7890,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3081, r"mlestruct/estimators/"),
     "families": (2227, r"mlestruct/families/"),
-    "extras": (1823, r"mlestruct/"),
+    "extras": (1875, r"mlestruct/"),
 }
-RAW = {"tests": 34222, "benchmarks": 7754}  # all lines, blank ones and comments included
+RAW = {"tests": 34206, "benchmarks": 7689}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference import decode
 from mlestruct.inference.routine import routine
+from mlestruct.structures.entropy import Entropy
 
 NAT = 1e-3  # of a nat or a probability: an answer that much further off, unflagged, is silent
 

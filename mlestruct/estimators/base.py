@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch, Partial, pinned
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
@@ -31,9 +30,10 @@ from mlestruct.limits import check
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, advice
 from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.batch import Batch, Partial, pinned
+from mlestruct.structures.entropy import Rho
 
 if TYPE_CHECKING:
     from mlestruct.estimators.summary import Summary

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.estimators.door import Given, one_alone
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
@@ -23,6 +22,7 @@ from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints, as_numbers, shape_of
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph, grid_edges
 
 Table = Literal["full", "symmetric", "potts"]  # of two labels

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.estimators.choosing import LIKELIHOODS
 from mlestruct.features import Features
 from mlestruct.inference import marginals
@@ -16,12 +15,13 @@ from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import mle_struct
 from mlestruct.limits import OutOfTime, check
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Rho
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
 from mlestruct.statistics.identified import Identified
 from mlestruct.statistics.interval import LATE, LEAST, refusal, refuse_level
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, absent
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Rho
 
 TASTES = "tastes=True is for few large partial bipartite matchings and rho=0.5"
 

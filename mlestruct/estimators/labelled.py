@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators import door
 from mlestruct.estimators.base import Estimator, Examples
@@ -24,6 +23,7 @@ from mlestruct.estimators.labels import (
     states_of,
 )
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 
 SHOWN = 5  # labels that a refusal lists
 

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Partial
 from mlestruct.errors import DataWarning, outside
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints, absent
+from mlestruct.structures.batch import Partial
 
 Labels = NDArray[Any]
 EXACT = 2**53  # integers beyond are not all floats

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.batch import Batch
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import shape_at
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.bipartite import BipartiteMatching, Kind
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch, Partial
 from mlestruct.estimators import door
 from mlestruct.estimators.door import Columns, Given
 from mlestruct.estimators.labelled import Weighable
@@ -20,6 +19,7 @@ from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph
 
 LISTED = 12  # labels, up to which the best set is found among all of them

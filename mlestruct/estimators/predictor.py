@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct import limits
-from mlestruct.batch import Batch, pinned
 from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, Unserved, not_fitted
@@ -24,8 +23,9 @@ from mlestruct.features.dense import levelled
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers, lasting, refuse_made
+from mlestruct.structures.batch import Batch, pinned
+from mlestruct.structures.entropy import Rho
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch, Partial
 from mlestruct.errors import DataWarning, outside
 from mlestruct.estimators.door import Given, Ragged, check_lengths, one_alone, width_of
 from mlestruct.estimators.labelled import Labelled
@@ -35,6 +34,7 @@ from mlestruct.native._door import (
 from mlestruct.objectives.tied_weights import padded
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph, chain, skip_chain
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import Given, columns_of, shape_at
@@ -18,6 +17,7 @@ from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures.base import Array, Structure, as_numbers
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.custom import Custom
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import (
     CHUNK,
     Columns,
@@ -23,6 +22,7 @@ from mlestruct.features.base import (
 )
 from mlestruct.native._door import sum_examples
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers, as_vector, refuse_masked
+from mlestruct.structures.batch import Batch
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
 ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers
+from mlestruct.structures.batch import Batch
 
 
 @dataclass(frozen=True)

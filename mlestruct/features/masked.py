@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.batch import Batch
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.features import pair_grams
 from mlestruct.features.base import Columns, restart
 from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_vector
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.complete_kernel import ROWS, fold, unfold
 from mlestruct.structures.matching import Matching
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, restart
 from mlestruct.features.tied import Tied
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 
 

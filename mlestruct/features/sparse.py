@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import (
     Columns,
     check_parts,
@@ -18,6 +17,7 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.structures.base import Array, Ints, as_numbers, sound
+from mlestruct.structures.batch import Batch
 
 
 @dataclass(frozen=True)

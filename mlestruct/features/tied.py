@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import (
     Columns,
     check_parts,
@@ -27,6 +26,7 @@ from mlestruct.native._door import (
     scatter_table,
 )
 from mlestruct.structures.base import Array, Ints, as_numbers, as_vector, sound
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
 

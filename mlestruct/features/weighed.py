@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import Columns, Features, restart
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 
 
 @dataclass(frozen=True)

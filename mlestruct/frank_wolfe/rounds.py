@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch, spans
 from mlestruct.checkpoint import Loop, never
 from mlestruct.digest import digest
 from mlestruct.drive import OwnRounds, Progress
@@ -42,6 +41,7 @@ from mlestruct.native._door import (
 from mlestruct.oracle import Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch, spans
 from mlestruct.trees import Tree
 
 DIGITS = 1e-13  # of log Z: what floats may have lost

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, get_args
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.drive import Budget, Progress, drive, last
 from mlestruct.dual import Dual, Interior
 from mlestruct.engine import Engine
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, as_count
+from mlestruct.structures.batch import Batch
 
 Step = Literal["auto", "pairwise", "block", "batch", "batch_fixed"]
 Draw = Literal["permutation", "uniform", "gaps"]

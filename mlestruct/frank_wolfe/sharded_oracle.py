@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.engine import Engine, Running
 from mlestruct.errors import counted_from
 from mlestruct.oracle import Answers, Oracle, memory, remember
 from mlestruct.oracle.wrappers import Around
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree
 
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.frank_wolfe.active_set import Iterate
 from mlestruct.native._door import AnswerKin, KnownAnswers, best_of_kin
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree, like
 
 LAST = 10  # rounds whose answers are remembered: 160 bytes a coordinate at the peak

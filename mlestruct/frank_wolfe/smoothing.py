@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass
 
-from mlestruct.entropy import Entropy
+from mlestruct.structures.entropy import Entropy
 from mlestruct.trees import Tree
 
 SHARE, MOST = 0.5, 0.3  # of the gap that is allowed for δ; δ itself at most

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import Marginals
 from mlestruct.inference.routine import routine
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Unserved
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import HULL
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.reweighting import Rho, in_words
 from mlestruct.structures.base import Array, Bound
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy, Rho, in_words
 from mlestruct.trees import Tree
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import HULL, Validated, attained, load, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.batch import Batch
 
 MOST = 1e-3  # and never more than that, however large scores are
 DOUBT = 1e-6  # relative: what is left between a score and its bound by solvers' own tolerances

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct import limits
-from mlestruct.batch import Batch, spans
 from mlestruct.dual import Certificate, Dual, Interior, interior, tangent_gaps
-from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
 from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
@@ -25,8 +23,9 @@ from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Bound
+from mlestruct.structures.batch import Batch, spans
+from mlestruct.structures.entropy import Entropy, Rho
 
 TOL = 1e-4  # relative; Frank-Wolfe stops there
 NAT = 1e-3  # what may be missing of an example's value without a word

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Certificate, interior, tangent_gaps
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.structures.base import Array, Bound, one_of
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 if TYPE_CHECKING:
     from mlestruct.structures.matching import Matching

@@ -6,9 +6,9 @@ import importlib
 from abc import abstractmethod
 from typing import Any, NamedTuple, Protocol, Self
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.structures.base import Array, one_of
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.trees import Tree
 
 

@@ -15,7 +15,6 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact.common import MEMORY
 from mlestruct.inference.exact.elimination import sample_states
@@ -45,6 +44,7 @@ from mlestruct.structures.base import (
     kept,
     refuse_made,
 )
+from mlestruct.structures.batch import Batch
 
 BURN, THIN = 100, 5  # sweeps
 TRIES = 100  # random labellings of which one has to be allowed

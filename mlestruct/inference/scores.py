@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
 from mlestruct.structures.base import Array, Structure, as_vector
+from mlestruct.structures.batch import Batch
 
 
 def as_scores(problem: Batch[Any] | Structure, scores: ArrayLike) -> Array:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from mlestruct.lazy import getter, homes
 
 if TYPE_CHECKING:
-    from mlestruct.batch import Partial as Partial
     from mlestruct.families.consistency.camel import camel as camel
     from mlestruct.families.consistency.camel import camel0 as camel0
     from mlestruct.families.contrastive.learner import contrastive as contrastive
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from mlestruct.learners.tree_reweighted import match_moments as match_moments
     from mlestruct.learners.tree_reweighted import trw as trw
     from mlestruct.learners.tree_reweighted import trw_tightest as trw_tightest
+    from mlestruct.structures.batch import Partial as Partial
 
 # No learner's module has a learner's name: importing it would put it in the function's place.
 HOME = homes(__name__)

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.drive import Progress, then, within
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import BCFW, FrankWolfe
@@ -28,8 +26,9 @@ from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Structure
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy, Rho
 
 ROUNDING = 1e-7  # a relative gap that inference's last digits explain: no other route is tried
 log = logging.getLogger("mlestruct")

@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch, pinned
 from mlestruct.checkpoint import Loop, begin
 from mlestruct.digest import digest
 from mlestruct.drive import OwnRounds, Progress, drive, last, then, within
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine, engine_of
-from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.proof import infer, relaxed, unsearchable
@@ -32,6 +30,8 @@ from mlestruct.learners.model import Wraps
 from mlestruct.objectives.base import difference
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch, pinned
+from mlestruct.structures.entropy import Entropy
 from mlestruct.train.direct import Descending, Proven, descents_of, estimate, likelihood
 from mlestruct.trees import Tree
 
@@ -103,7 +103,7 @@ class Missing(Wraps):
         return f"{self.learner.name} with labels missing"
 
     def problem(self, batch: Batch[Any], features: Features) -> PartlySeen:
-        """Of a batch with :class:`mlestruct.batch.Partial` outcomes; no optimum is claimed."""
+        """Of a batch with :class:`.Partial` outcomes; no optimum is claimed."""
         return PartlySeen(self, batch, pinned(batch), features)
 
     def run(self, problem: PartlySeen, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:

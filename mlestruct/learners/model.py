@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Unwritten, begin
 from mlestruct.digest import digest, named_examples
 from mlestruct.drive import Progress
@@ -18,6 +17,7 @@ from mlestruct.features import Features
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree
 
 Told = Callable[[Progress], object] | None

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import named
 from mlestruct.drive import Budget, OwnRounds, Progress, drive
@@ -24,6 +23,7 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree
 
 WHY = "an averaged perceptron minimises no objective that bounds its error"

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.drive import Progress
 from mlestruct.features import Columns, Dense, Features, Sparse
@@ -18,9 +17,10 @@ from mlestruct.features.base import restart
 from mlestruct.inference.choose import Reweighted
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps, check_problem
-from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Rho
 from mlestruct.structures.regions import Cover
 
 Unaries = Literal["inside", "own"]

@@ -16,7 +16,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch, pinned
 from mlestruct.digest import digest, named
 from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
@@ -34,8 +33,9 @@ from mlestruct.objectives import Head, Objective, Surrogate
 from mlestruct.objectives.base import Share, Values, difference, places
 from mlestruct.oracle import HULL
 from mlestruct.regulariser import Regulariser
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch, pinned
+from mlestruct.structures.entropy import Rho
 from mlestruct.structures.graph import FactorGraph, only_graphs
 from mlestruct.train.descents import (
     LEAST,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
 from mlestruct.drive import OwnRounds, Progress, drive, last
@@ -18,9 +17,10 @@ from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learners.model import Wraps
-from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Rho, counting_numbers
 from mlestruct.structures.spanning_trees import heaviest_tree
 from mlestruct.trees import Tree
 

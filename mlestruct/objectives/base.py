@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mlestruct.batch import Batch, spans
 from mlestruct.engine import Running, Shard
 from mlestruct.errors import counted_from
 from mlestruct.features import Features
 from mlestruct.inference.routine import Routine
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch, spans
 from mlestruct.trees import Tree
 
 SHARD, MOST = 200_000, 8  # coordinates that are worth a shard of their own; never more than MOST

@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.engine import Shard
 from mlestruct.features import Masked, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
@@ -26,6 +25,7 @@ from mlestruct.native._door import (
 from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue
 from mlestruct.objectives.tied_weights import Weights, padded, weights_of
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree
 

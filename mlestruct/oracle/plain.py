@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import HULL, Answers
 from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.batch import Batch
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Structure, as_numbers
+from mlestruct.structures.batch import Batch
 
 S_contra = TypeVar("S_contra", bound=Structure, contravariant=True)
 Answers = tuple[Array, Array]

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import Around
 from mlestruct.structures.base import Array, Structure, one_of
+from mlestruct.structures.batch import Batch
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
 

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.limits import check
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
 from mlestruct.oracle.wrappers import innermost
 from mlestruct.structures.base import Array, Structure, as_numbers, as_vector, refuse_masked
+from mlestruct.structures.batch import Batch
 
 FEW = 5  # parts of an answer that are named by their types
 DOUBT = 1e-6  # relative: what a solver's own sum of its answer's scores may be off

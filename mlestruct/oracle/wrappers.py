@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.digest import digest
 from mlestruct.errors import Infeasible, LostWorker
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.batch import Batch
 
 TOL = 1e-7  # what answers may break constraints by, and bounds fall short by, relative
 

@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.files import content
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.exact import estimate, exact
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
 
 TASKS = ("PR", "MAR", "MPE")

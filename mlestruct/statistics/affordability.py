@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from mlestruct.batch import Batch
 from mlestruct.inference.choose import Inference
 from mlestruct.structures.base import Structure
+from mlestruct.structures.batch import Batch
 
 if TYPE_CHECKING:
     from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.batch import Batch, pinned
 from mlestruct.inference.exact import exact
 from mlestruct.statistics.affordability import affordable
 from mlestruct.statistics.annealing import annealed, ready
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch, pinned
 
 REACH = 3.92  # standard errors that a 95 % interval is wide
 

@@ -21,13 +21,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from mlestruct import limits
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.routine import routine
 from mlestruct.results import Shown
-from mlestruct.reweighting import Rho
 from mlestruct.statistics.affordability import MOST, ROOM, total
 from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
 from mlestruct.statistics.identified import Identified, Named
@@ -35,6 +32,8 @@ from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.mixtures import Listed, Mixtures, tell
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_number
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy, Rho
 
 ALL = "examples"  # what units are called where no cohorts are named
 MANY = 8  # units from which the variance between them counts

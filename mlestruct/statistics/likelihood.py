@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.features import Features
 from mlestruct.limits import check
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 
 Infer = Callable[[Batch[Any], Array], tuple[Array, Array]]
 """(log Z of every example, τ flat) at flat scores: exact sums, or a surrogate's."""

@@ -16,16 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.dual import interior
-from mlestruct.entropy import Entropy
 from mlestruct.inference.exact.common import over_rows
 from mlestruct.limits import check, parts
 from mlestruct.native._door import AnswerPool, MixtureViews, climb
 from mlestruct.native._door import Mixtures as Rows
 from mlestruct.oracle import Validated, resolve
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints, Structure
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy, Rho
 
 ENOUGH = 1e-8  # what an answer may still gain
 ROUNDS = 500  # questions about one row at most

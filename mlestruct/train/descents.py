@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from mlestruct.batch import Batch
 from mlestruct.features.base import Features, squares
 from mlestruct.lbfgs import Descent, Kinks, Step, descent
 from mlestruct.objectives import Head, Objective
 from mlestruct.objectives.base import EvaluationPoint, ShardSummand, chosen
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree
 
 FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand

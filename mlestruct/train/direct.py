@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Loop, Setting, never
 from mlestruct.digest import digest
 from mlestruct.drive import NONE, Progress, drive
 from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Running, engine_of
-from mlestruct.entropy import Entropy
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.proof import infer, products
@@ -32,6 +30,8 @@ from mlestruct.oracle import Oracle
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.train.descents import LEAST, columns, descend, memory, units
 from mlestruct.trees import Tree
 

@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct_oracles.native._door import assignment_solve
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, attained
 from mlestruct.structures.base import Array, Constraints, Structure
+from mlestruct.structures.batch import Batch
 
 REACH = 52  # all whole-number scores together stay below 2^REACH, so that sums are exact
 

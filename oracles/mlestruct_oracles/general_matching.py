@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.oracle import Answers, one_by_one
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.matching import Matching
 from mlestruct_oracles import blossom
 from mlestruct_oracles.native._door import blossom_table

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import Answers, Oracle, load, one_by_one
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Constraints, Structure
+from mlestruct.structures.batch import Batch
 
 DENOMINATORS = range(1, 13)  # vertices of small polytopes are fractions; others are re-solved
 

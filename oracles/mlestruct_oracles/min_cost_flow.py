@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, one_by_one
 from mlestruct.structures.b_matching import BMatching
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.flow import Flow, after_required
 
 LARGEST = 2.0**52  # integer costs, so that scaled scores are still exact as floats

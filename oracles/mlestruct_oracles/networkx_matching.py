@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, attained, one_by_one
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.matching import Matching
 
 

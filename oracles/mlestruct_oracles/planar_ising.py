@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, one_by_one, pin
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.ising import Ising
 from mlestruct_oracles.blossom import perfect_matching
 

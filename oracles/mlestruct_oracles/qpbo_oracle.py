@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 from mlestruct_oracles.maxflow import Backend
 from mlestruct_oracles.qpbo import Flows, Relaxed, graph_cut, qpbo

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct import Batch, Dense, FrankWolfe, Matching, tables
-from mlestruct.entropy import Entropy
 from mlestruct.inference import best
 from mlestruct.inference.routine import Beliefs, routine
 from mlestruct.learners import mle_struct, ssvm
+from mlestruct.structures.entropy import Entropy
 from papers._run import Row, Setting
 from papers.mle_struct.dates import dates
 from papers.mle_struct.judge import area

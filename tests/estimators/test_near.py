@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference import marginals
+from mlestruct.structures.entropy import Entropy
 
 
 def best_parts(scores):

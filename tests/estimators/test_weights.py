@@ -12,10 +12,10 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import data
-from mlestruct.batch import Batch
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.model import WEIGHED
 from mlestruct.structures import FactorGraph
+from mlestruct.structures.batch import Batch
 
 CERTIFIED = [name for name in WEIGHED if name not in ("lbp", "perceptron")]
 

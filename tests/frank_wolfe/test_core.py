@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime, linear_sum_assignment
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual, interior
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe, active_set, rounds
 from mlestruct.frank_wolfe.active_set import Iterate
@@ -23,6 +21,8 @@ from mlestruct.native._door import (
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 N, M, D = 5, 6, 4
 ROWS = "vertex", "moment"

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.features import Tied
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import ssvm
 from mlestruct.oracle import resolve
 from mlestruct.structures import grid
+from mlestruct.structures.batch import Batch
 
 
 def grids(seed):

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch
 from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.frank_wolfe import sharing as module
 from mlestruct.frank_wolfe.sharing import Sharing
 from mlestruct.oracle import Solver, Validated
 from mlestruct.regulariser import Regulariser
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 
 def knapsacks(seed, rooms, items=8, p=3):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference import best
 from mlestruct.inference.bounds import (
     bethe_value,
@@ -20,6 +19,7 @@ from mlestruct.inference.bounds import (
 from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
+from mlestruct.structures.entropy import Entropy
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference import routine as routines
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.oracle import Counted, resolve
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 ALLOWED = ((1, 0, 0, 1), (0, 1, 1, 0), (1, 1, 0, 0), (0, 0, 1, 1), (1, 1, 1, 1))
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
 from mlestruct.inference.routine import routine
 from mlestruct.structures import chain, grid, tree
+from mlestruct.structures.entropy import Entropy
 
 SPREADS = (0.1, 1.0, 10.0, 50.0)
 

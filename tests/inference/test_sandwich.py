@@ -5,11 +5,11 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.inference.curvature import binding, respond
 from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.regulariser import Regulariser
+from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
 from mlestruct.train.direct import direct
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.routine import routine
+from mlestruct.structures.entropy import Entropy
 
 SPREADS = (0.1, 1.0, 5.0, 20.0, 50.0)
 

@@ -103,9 +103,9 @@ EXEMPT = {
         )
     },
     "mlestruct.estimators.*.__init__": "bounds are a setting, read by Regulariser.of",
-    "mlestruct.batch.Batch.select": "positions, as NumPy takes them",
-    "mlestruct.entropy.Entropy.drop": "flags, not numbers",
-    "mlestruct.entropy.Entropy.line": "part of Frank-Wolfe's line search, which is tried",
+    "mlestruct.structures.batch.Batch.select": "positions, as NumPy takes them",
+    "mlestruct.structures.entropy.Entropy.drop": "flags, not numbers",
+    "mlestruct.structures.entropy.Entropy.line": "a step of Frank-Wolfe, which is tried",
     "mlestruct.features.base.NoFeatures.*": "reads nothing",
     "mlestruct.features.functions.Functions.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
@@ -122,9 +122,9 @@ EXEMPT = {
     "mlestruct.roommates.separated.*": "cells of files, not arrays",
     "mlestruct.readers.feature_dicts.*": "features are mappings",
     "mlestruct.readers.graphs.Graph.paint": "hands its values on, whatever they are",
-    "mlestruct.graphs.from_networkx": "nodes are names",
+    "mlestruct.readers.graphs.from_networkx": "nodes are names",
     "mlestruct.plot.sequence[outcome]": "labels of any kind",
-    "mlestruct.graphs.to_networkx[nodes]": "nodes are names",
+    "mlestruct.readers.graphs.to_networkx[nodes]": "nodes are names",
     "mlestruct.testing.*": "asks structures and solvers, which are tried",
     "mlestruct.structures.base.Structure.*[observed]": "each kind of structure has its own",
     "mlestruct.structures.base.Structure.encode": "each kind of structure has its own",
@@ -138,9 +138,9 @@ MEANT = {  # bytes of a picture are shares of 255
     ("mlestruct.estimators.labelled.Weighable.fit(X)", "uint8"),
 }
 LENT = {
-    "mlestruct.batch.Batch.rows",
-    "mlestruct.batch.Batch.vector",
-    "mlestruct.entropy.Entropy.views",
+    "mlestruct.structures.batch.Batch.rows",
+    "mlestruct.structures.batch.Batch.vector",
+    "mlestruct.structures.entropy.Entropy.views",
     "mlestruct.features.dense.Dense.of",  # features may be a file in memory
     "mlestruct.features.dense.as_features",
     "mlestruct.readers.graphs.Graph.from_adjacency",

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.errors import ConvergenceWarning
 from mlestruct.inference import best, marginals
 from mlestruct.inference.exact import exact
@@ -19,6 +17,8 @@ from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.proof import DEGREES, PROVEN
 from mlestruct.oracle import Validated
 from mlestruct.structures import odd_sets
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 NODES = (398, 402, 600, 1000)  # the first is below the limit
 SPREADS = (1.0, 3.0)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Unserved
 from mlestruct.inference import marginals
 from mlestruct.oracle import BruteForce
 from mlestruct.structures import ClusterGraph, Ising, RegionGraph, plaquettes
+from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
 from tests.test_laws import STRUCTURES
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch
 from mlestruct.errors import ConvergenceWarning
 from mlestruct.inference import marginals, predict
 from mlestruct.inference.graph import convergent
 from mlestruct.oracle import Validated
+from mlestruct.structures.batch import Batch
 
 SPREADS = (1.0, 3.0, 10.0, 20.0)
 KINDS = ("frustrated", "attractive", "tables")

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling, prepared
 from mlestruct.native._door import MatchingAim, MatchingGraph, matching_scale, matching_solve
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from tests.laws.linkage import linkage, mild, peaked, tied
 
 SCALES = (0.05, 0.1, 0.2, 0.5, 0.6, 1.0, 1.5, 2.0)

@@ -16,7 +16,6 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import limits
-from mlestruct.batch import Batch
 from mlestruct.cli import main
 from mlestruct.engine import Threads
 from mlestruct.errors import DataWarning
@@ -24,6 +23,7 @@ from mlestruct.estimators import RoommateModel
 from mlestruct.inference import marginals
 from mlestruct.structures import BipartiteMatching, Custom, Matching, grid, skip_chain
 from mlestruct.structures.b_matching import BMatching
+from mlestruct.structures.batch import Batch
 
 OFTEN, DRAWN = 60, 3  # places where time runs out, in the nightly and in the ordinary run
 SLACK = 1e-6  # relative: what two proofs of one maximum may differ by

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch, pinned
 from mlestruct.inference.exact import exact
 from mlestruct.learners import Missing
+from mlestruct.structures.batch import Batch, pinned
 
 LAM = 0.5
 

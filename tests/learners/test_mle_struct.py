@@ -5,7 +5,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from mlestruct.batch import Batch
 from mlestruct.dual import certificate
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
@@ -13,6 +12,7 @@ from mlestruct.learners import mle_struct, ssvm
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser, grouped
 from mlestruct.structures import BipartiteMatching, chain
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 D = 5

@@ -10,9 +10,9 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import learners
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.learners.convex import Learner
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 SHARE = 0.2
 

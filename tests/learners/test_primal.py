@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import mlestruct as ms
-from mlestruct.batch import Batch
 from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact, sample_states
 from mlestruct.learners import LEARNERS
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 TIGHT = ms.FrankWolfe(tol=1e-8, rounds=500)

@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import ssvm
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Paths, chain
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 D, LAM = 4, 0.3

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
 from mlestruct.learners.tree_reweighted import match_moments, trw, trw_tightest
-from mlestruct.reweighting import counting_numbers
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import counting_numbers
 from mlestruct.testing import vertices
 
 RHOS = [0.5, "trees", 0.7]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
+from mlestruct.structures.batch import Batch
 
 
 class Instances:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from mlestruct_oracles.assignment import Assignment
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import attained
 from mlestruct.structures import BipartiteMatching
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 KINDS = {

@@ -8,14 +8,14 @@ from mlestruct_oracles.assignment import Assignment
 from mlestruct_oracles.native._door import assignment_solve
 from scipy.optimize import linear_sum_assignment
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 NONE = -1
 SHAPES = [(1, 1), (1, 4), (2, 2), (3, 5), (7, 7), (6, 13), (20, 20), (12, 40)]

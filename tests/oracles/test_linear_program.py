@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from mlestruct_oracles.linear_program import LinearProgram, dual_bound
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import outcomes
 from mlestruct.oracle import Validated, resolve
@@ -17,6 +16,7 @@ from mlestruct.structures import (
     chain,
     grid,
 )
+from mlestruct.structures.batch import Batch
 
 INTEGRAL = [
     chain(4, 3),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mlestruct_oracles.linear_program import LinearProgram, Relaxation
 
-from mlestruct.batch import Batch
 from mlestruct.oracle import load
 from mlestruct.structures import grid
+from mlestruct.structures.batch import Batch
 
 
 class Watched(LinearProgram):

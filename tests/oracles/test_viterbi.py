@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from mlestruct_oracles.viterbi import Viterbi
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.structures import FactorGraph, chain, grid
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.families.consistency.camel import Camel, Linearisation
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.structures import ClusterGraph
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.families.contrastive.belief_optimisation import (
     belief_optimisation,
     bethe,
@@ -21,6 +20,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
 from tests.reference.cases import Fields
 from tests.reference.core import Got
 from tests.reference.factor_graphs import p1, pairwise

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.inference.exact import Exact, exact, grid_by_rows
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.spanning_trees import components, edge_appearance
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch, Partial
 from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.losses import LOSSES, Loss, classification
 from mlestruct.families.fitting.procedural import Procedural
@@ -17,6 +16,7 @@ from mlestruct.inference.exact import exact
 from mlestruct.learners.primal import only_seen
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch, Partial
 from tests.reference.cases import Fields
 from tests.reference.core import Got
 from tests.reference.factor_graphs import p1

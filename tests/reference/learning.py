@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import ssvm
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
+from mlestruct.structures.batch import Batch
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
 from tests.reference.factor_graphs import nodes_of, p1, pairwise

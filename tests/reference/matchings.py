@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.inference.exact import count_matchings, exact, matchings
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
 from tests.reference.factor_graphs import nodes_of

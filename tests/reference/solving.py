@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.batch import Batch
 from mlestruct.dual import Dual, certificate
-from mlestruct.entropy import Entropy
 from mlestruct.features import Features, NoFeatures
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.exact import exact, outcomes
@@ -19,6 +17,8 @@ from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Structure
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from tests.reference.bethe_vertex import is_bethe_vertex
 from tests.reference.cases import Place
 from tests.reference.core import Got

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
 from mlestruct.families.joint.prediction import Mixture, predict
 from mlestruct.features import Dense
 from mlestruct.inference.exact import exact
 from mlestruct.learners.tree_reweighted import match_moments, trw
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.spanning_trees import edge_appearance
 from tests.reference.cases import Fields
 from tests.reference.core import Got

@@ -9,12 +9,12 @@ import pytest
 from scipy.optimize import minimize
 
 import mlestruct as ms
-from mlestruct.batch import Batch
 from mlestruct.features import Dense
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics import Identified, Problem, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import Units
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 ARCS = [(0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (0, 3)]

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import outcomes
 from mlestruct.statistics.interval import inference, likelihood_of, problem
 from mlestruct.statistics.mixtures import Listed, Mixtures, listed
+from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
 
 STRUCTURES = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import Solver, Validated, resolve
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Paths, chain, grid
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 TWO_WAYS = [(0, 1), (0, 1)]

@@ -15,13 +15,13 @@ from mlestruct.digest import named
 from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
-from mlestruct.entropy import Entropy
 from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
 from mlestruct.learners.model import Fits, ridge_of
 from mlestruct.learners.primal import scored
 from mlestruct.objectives import Sum, Surrogate
 from mlestruct.objectives.base import Share
+from mlestruct.structures.entropy import Entropy
 
 
 # What CONTRIBUTING.md, "How to add a method for the loop", asks for: this class.

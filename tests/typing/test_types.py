@@ -57,7 +57,7 @@ ms.GraphModel(clique_table="symmetric")
 ms.GridModel(class_weight="even")
 """
 SOLVERS = """
-from mlestruct.batch import Batch
+from mlestruct.structures.batch import Batch
 from mlestruct.oracle import Oracle, Simplices
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Paths, chain
 from mlestruct_oracles.assignment import Assignment
@@ -74,7 +74,7 @@ chains = Batch.of(chain(2, 2))
 Viterbi().many(chains, chains.bias)
 """
 MISFITS = """
-from mlestruct.batch import Batch
+from mlestruct.structures.batch import Batch
 from mlestruct.oracle import Oracle
 from mlestruct.structures import BipartiteMatching, FactorGraph, chain
 from mlestruct_oracles.assignment import Assignment

@@ -23,9 +23,9 @@ from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.model import Fits, check_problem, ridge_of
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.reweighting import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures import Structure
 from mlestruct.structures.base import Array
+from mlestruct.structures.entropy import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures.regions import Cover
 from mlestruct.train.direct import direct
 from mlestruct.trees import Tree

@@ -20,7 +20,7 @@ from mlestruct.families.contrastive.objectives import (
 from mlestruct.inference.graph.mean_field import NaiveMeanField
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, refuse
-from mlestruct.reweighting import Rho
+from mlestruct.structures.entropy import Rho
 from mlestruct.structures.graph import only_graphs
 from mlestruct.train.descents import SmallBatches
 

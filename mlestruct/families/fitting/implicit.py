@@ -20,9 +20,9 @@ from mlestruct.learners.primal import Heads, Primal, pseudo_likelihood, refuse, 
 from mlestruct.objectives import Head, Surrogate
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.reweighting import Counting, Rho, in_words
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_count
+from mlestruct.structures.entropy import Counting, Rho, in_words
 from mlestruct.structures.graph import only_graphs
 from mlestruct.trees import Tree
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.entropy import TINY
 from mlestruct.structures.base import Array, Ints, as_vector
+from mlestruct.structures.entropy import TINY
 from mlestruct.structures.graph import only_graphs
 
 

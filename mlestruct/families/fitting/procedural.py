@@ -19,8 +19,8 @@ from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.entropy import Rho
 from mlestruct.trees import Tree
 
 

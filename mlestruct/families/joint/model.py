@@ -21,8 +21,8 @@ from mlestruct.families.joint.prediction import (
     strays,
 )
 from mlestruct.learners import match_moments
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
+from mlestruct.structures.entropy import Rho
 
 
 @dataclass(eq=False, repr=False)

@@ -17,9 +17,9 @@ from mlestruct.inference import marginals
 from mlestruct.inference.curvature import respond
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.tree_reweighted import Matched
-from mlestruct.reweighting import Rho
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.entropy import Rho
 
 LARGEST = 4000  # coordinates of which the response to each other's scores is listed
 NUDGE, LEFT = 1e-8, 1e-4  # a change of scores, and how far it may move marginals that are stable

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct import limits
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import elimination, grids, matching, paths
 from mlestruct.inference.exact.common import MEMORY, Exact, over_rows, refuse_large, two_to
 from mlestruct.inference.exact.enumeration import outcomes
@@ -31,6 +29,8 @@ from mlestruct.structures import (
     RegionGraph,
 )
 from mlestruct.structures.base import Array, Ints, Structure, kept
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 PFAFFIAN = 0.05  # seconds of elimination above which a Pfaffian is faster
 DOUBT = 1e-9  # of the Pfaffian's probabilities, above which elimination is asked after all

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import Dag, path_marginals
 from mlestruct.structures import Paths
 from mlestruct.structures.base import Array, kept
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import ChainShape, ForestShape, chain_marginals, forest_marginals
 from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.schedule import schedule
 

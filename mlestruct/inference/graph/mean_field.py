@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference.graph.plan import native, plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import MessageExamples, MessageGraph, ascend_products
 from mlestruct.structures.base import Array, kept
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
 
 

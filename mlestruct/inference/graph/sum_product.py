@@ -8,8 +8,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible, Unserved
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.plan import boxes, native, plan, special
@@ -29,6 +27,8 @@ from mlestruct.native._door import (
     send_pairs,
 )
 from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.trees import Tree, like
 

@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling, WarmPrices
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL
 from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.matching import Matching
 from mlestruct.structures.odd_sets import EXACT, SMALL, calm, odd_set_proof, violated_sets
 from mlestruct.trees import Tree, like

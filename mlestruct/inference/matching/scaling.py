@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.batch import Batch
-from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.graph import Layout, layout
 from mlestruct.inference.matching.split import approach, split_value
 from mlestruct.inference.routine import Beliefs, Routine
@@ -23,7 +21,9 @@ from mlestruct.native._door import (
     matching_scale,
 )
 from mlestruct.structures.base import Array, as_numbers, kept
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.matching import Matching
 from mlestruct.trees import Tree, like
 

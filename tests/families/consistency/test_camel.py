@@ -11,10 +11,10 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import mlestruct as ms
-from mlestruct.batch import Batch
 from mlestruct.families.consistency.camel import Camel, binding
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
+from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
 
 SOLVER = ms.FrankWolfe(tol=1e-5, rounds=1500)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.families.contrastive.belief_optimisation import (
     belief_optimisation,
     bethe,
@@ -17,6 +16,7 @@ from mlestruct.families.contrastive.belief_optimisation import (
 )
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.structures.entropy import Entropy
 
 W = [0.0, 1e-14, 1e-8, 1e-3, 0.5, 1.0, 3.0, 30.0, 300.0, 700.0]
 ENDS = [(0.3, 0.6), (0.5, 0.5), (1e-9, 0.9), (1e-12, 1e-12), (0.9999, 1e-4), (0.25, 0.75)]

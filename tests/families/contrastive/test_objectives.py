@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.families.contrastive.belief_optimisation import bethe, couplings, logits
 from mlestruct.families.contrastive.objectives import (
     BetheSteps,
@@ -26,6 +25,7 @@ from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive
 from mlestruct.learners.primal import PseudoLikelihood, only_seen
+from mlestruct.structures.entropy import Entropy
 from tests.reference.contrastive import law_after_sweep
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

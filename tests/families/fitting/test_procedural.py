@@ -15,7 +15,7 @@ from mlestruct.families.fitting.truncated import (
     flooding,
     runs,
 )
-from mlestruct.reweighting import counting_numbers
+from mlestruct.structures.entropy import counting_numbers
 
 GRAPHS = {
     "grid": ms.grid(3, 3),

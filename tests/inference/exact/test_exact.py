@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from mlestruct.batch import Batch
 from mlestruct.inference.exact import (
     count_matchings,
     exact,
@@ -15,6 +14,7 @@ from mlestruct.inference.exact import (
     outcomes,
 )
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, grid
+from mlestruct.structures.batch import Batch
 
 COMPLETE_60 = FactorGraph([2] * 60, list(itertools.combinations(range(60), 2)))
 

@@ -3,9 +3,9 @@
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.structures.entropy import Entropy
 
 GRAPHS = {
     "binary grid": (ms.grid(3, 3), None),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.graph import convergent
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.structures.entropy import Entropy
 
 
 def spin_glass(rows, columns, strength, rng):

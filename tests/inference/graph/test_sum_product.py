@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.routine import routine
+from mlestruct.structures.entropy import Entropy
 
 CYCLES = {
     "binary grid": (ms.grid(3, 3), None),

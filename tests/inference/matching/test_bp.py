@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling, prepared
 from mlestruct.native._door import MatchingAim, MatchingState, matching_propagate
+from mlestruct.structures.entropy import Entropy
 
 
 def propagated(graph, scores, rho, residual):

@@ -5,13 +5,13 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.dual import Dual, tangent_gaps
-from mlestruct.entropy import Entropy
 from mlestruct.features import NoFeatures
 from mlestruct.inference import best
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.proof import own_proof
 from mlestruct.oracle import Counted, resolve
 from mlestruct.regulariser import Regulariser
+from mlestruct.structures.entropy import Entropy
 
 PROVEN = "convex hull of matchings, odd sets proven"
 TRIANGLES = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]  # half of each fits the degrees

@@ -5,13 +5,13 @@ import pytest
 from scipy.optimize import linprog
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.errors import Infeasible
 from mlestruct.inference import best
 from mlestruct.inference.matching.odd import HullScaling, HullState, binding
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Sum
+from mlestruct.structures.entropy import Entropy
 from tests.structures.test_matching_general import listed
 
 TRIANGLES = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)]

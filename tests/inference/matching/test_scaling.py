@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.exact import exact
 from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.structures.entropy import Entropy
 from tests.reference.bethe_vertex import is_bethe_vertex
 
 HALVES = [(u, v) for half in (range(4), range(4, 8)) for u, v in combinations(half, 2)]

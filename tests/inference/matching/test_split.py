@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference import best
 from mlestruct.inference.exact import exact
 from mlestruct.inference.matching.scaling import prepared
 from mlestruct.inference.matching.split import approach, split_value
+from mlestruct.structures.entropy import Entropy
 from tests.reference.bethe_vertex import is_bethe_vertex
 
 STRUCTURES = {

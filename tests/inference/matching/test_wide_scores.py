@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.entropy import Entropy
 from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.structures.entropy import Entropy
 
 
 @pytest.mark.parametrize("far", [1e3, 1e5, 1e7])

@@ -12,8 +12,8 @@ from mlestruct import Batch, Entropy
 from mlestruct.dual import interior
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
-from mlestruct.reweighting import Rho
 from mlestruct.structures.base import Array
+from mlestruct.structures.entropy import Rho
 from mlestruct.trees import Tree
 
 CLAMPED = 20  # steps of hidden variables given what was seen

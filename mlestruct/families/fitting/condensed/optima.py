@@ -13,8 +13,8 @@ from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.families.fitting.condensed.frame import frame
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import CondensedExamples, descend_condensed, respond_condensed
-from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.entropy import Rho, counting_numbers
 from mlestruct.structures.graph import only_graphs
 from mlestruct.trees import Tree, like
 

@@ -17,8 +17,8 @@ from mlestruct.families.fitting.truncated.compiled import (
     there_and_back,
 )
 from mlestruct.families.fitting.truncated.runs import LANES, FieldRun, MessageRun
-from mlestruct.reweighting import Rho, counting_numbers
 from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.entropy import Rho, counting_numbers
 
 
 class Run(Protocol):
