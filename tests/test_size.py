@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (3461, r"mlestruct/inference/"),
     "learning": (
-        4916,
+        5254,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (2227, r"mlestruct/families/"),
     "extras": (1875, r"mlestruct/"),
 }
-RAW = {"tests": 34206, "benchmarks": 7689}  # all lines, blank ones and comments included
+RAW = {"tests": 34201, "benchmarks": 7689}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

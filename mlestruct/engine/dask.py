@@ -1,4 +1,4 @@
-"""Shards at the workers of a Dask cluster: their data are scattered, their states are futures.
+"""Parts at the workers of a Dask cluster: they are scattered, their warm starts are futures.
 
 Everything travels as a pickle of ours. Arrays that Dask unpacks may be read-only or not aligned,
 and sums over those take other instructions, with other last digits.
@@ -17,21 +17,21 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from mlestruct.engine.local import Maker, Shard
+from mlestruct.engine.local import Made, Maker, Making
 from mlestruct.errors import LostWorker
 from mlestruct.trees import Tree
 
 log = logging.getLogger("mlestruct")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 EVERY = 20  # rounds after which states are gathered and scattered anew
-TRIES = 3  # times that a question is put before its shard counts as deadly
+TRIES = 3  # times that a question is put before its part counts as deadly
 PATIENCE = "600s"  # a busy machine may read a large shard later than Dask's 30 s allow for
-NOTHING = pickle.dumps(None, protocol=4)  # the state of a shard that was never asked
+NOTHING = pickle.dumps(None, protocol=4)  # the warm start of a part that was never asked
 
 
 @dataclass(frozen=True, kw_only=True)
 class Dask:
-    """Shards at the workers of a Dask cluster. Needs the extra ``dask``.
+    """Parts at the workers of a Dask cluster. Needs the extra ``dask``.
 
     ``cluster`` is a scheduler's address, a ``distributed.Client`` or a cluster object such as
     ``distributed.LocalCluster``; None starts ``workers`` processes of one thread each on 127.0.0.1.
@@ -53,8 +53,11 @@ class Dask:
     def __deepcopy__(self, memo: object) -> Dask:
         return self  # copies of an estimator, as a search makes them, share its workers
 
-    def start(self, makers: Sequence[Maker]) -> Remote:
-        return Remote(makers, self.client, self.timeout)
+    def open(self, parts: Sequence[Any]) -> Remote:
+        return Remote(parts, self.client, self.timeout)
+
+    def start(self, makers: Sequence[Maker]) -> Made:
+        return Made(self.open([Making(make) for make in makers]))
 
     def close(self) -> None:
         """End the cluster, if this engine started it; leave another's alone."""
@@ -108,39 +111,38 @@ def _threads() -> dict[str, str]:
     return {name: os.environ.get(name, common) for name in names}
 
 
-class RemoteShard:
-    """What makes a shard, and at its worker the shard itself with the state that it is in."""
+class RemotePart:
+    """A part as its worker has it, with its last warm start and the bytes that stand for that."""
 
     def __init__(self, body: bytes) -> None:
         self.body, self.size = body, len(body)
-        self.maker: Maker | None = None
-        self.live: tuple[Shard, bytes] | None = None
-
-    def make(self) -> tuple[Shard, bytes]:
-        if self.maker is None:
-            self.maker, self.body = pickle.loads(self.body), b""
-        return self.maker(), NOTHING
+        self.part: Any = None
+        self.warm: tuple[Any, bytes] = (None, NOTHING)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RemoteShard, (self.body or packed(self.maker),)
+        return RemotePart, (self.body or packed(self.part),)
 
     def __sizeof__(self) -> int:
         return self.size
 
 
-def ask(remote: RemoteShard, before: tuple[bytes, bytes], question: bytes) -> tuple[bytes, bytes]:
-    """The shard's answer, and its state then; ``before`` ends with its state until now."""
-    shard, state = remote.live or remote.make()
-    remote.live = None  # an error leaves nothing behind whose state is not known
+def ask(remote: RemotePart, before: tuple[bytes, bytes], question: bytes) -> tuple[bytes, bytes]:
+    """Return the part's answer and its next warm start; ``before`` ends with the one until now."""
+    if remote.part is None:
+        remote.part, remote.body = pickle.loads(remote.body), b""
+    warm, state = remote.warm
     if before[1] != state:
-        shard.remember(pickle.loads(before[1]))
-    answer = packed(shard(pickle.loads(question)))
-    remote.live = shard, packed(shard.memory())
-    return answer, remote.live[1]
+        known = pickle.loads(before[1])
+        warm = None if known is None else remote.part.unpack(known)
+    remote.warm = None, b""  # an error leaves nothing behind whose state is not known
+    name, arguments = pickle.loads(question)
+    answer, warm = getattr(remote.part, name)(*arguments, warm)
+    remote.warm = warm, packed(remote.part.pack(warm))
+    return packed(answer), remote.warm[1]
 
 
 def packed(value: Any) -> bytes:
-    """The value's pickle; ValueError where it has none."""
+    """Return the value's pickle; ValueError if it has none."""
     import cloudpickle
 
     try:
@@ -154,25 +156,25 @@ def packed(value: Any) -> bytes:
 
 
 class Remote:
-    """Running shards. Where a worker is lost its shards are made again, and asked all anew.
+    """Parts at work. Where a worker is lost its parts are sent again, and asked all anew.
 
-    ``states`` are the shards' last ones that are known here, ``log`` the questions since: at most
-    ``EVERY`` rounds of them. Asked the same from the same state, shards answer the same bits.
+    ``states`` are the last warm starts that are known here, ``log`` the questions since: at most
+    ``EVERY`` rounds of them. Asked the same from the same start, parts answer the same bits.
     """
 
-    def __init__(self, makers: Sequence[Maker], client: Any, timeout: float | None) -> None:
-        self.makers, self.client, self.timeout = makers, client, timeout
-        self.shards: list[Any] = [None] * len(makers)
-        self.pairs: list[Any] = [None] * len(makers)  # None where a shard is known to be lost
+    def __init__(self, parts: Sequence[Any], client: Any, timeout: float | None) -> None:
+        self.parts, self.client, self.timeout = list(parts), client, timeout
+        self.sent: list[Any] = [None] * len(self.parts)
+        self.pairs: list[Any] = [None] * len(self.parts)  # None where a part is known to be lost
         self.why = "was lost"
-        self.states, self.log = [NOTHING] * len(makers), list[list[bytes]]()
-        self._make(range(len(makers)))
+        self.states, self.log = [NOTHING] * len(self.parts), list[list[bytes]]()
+        self._send(range(len(self.parts)))
 
     def __len__(self) -> int:
-        return len(self.makers)
+        return len(self.parts)
 
-    def round(self, questions: Sequence[Any]) -> list[Any]:
-        known = {id(question): packed(question) for question in questions}
+    def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
+        known = {id(question): packed((name, question)) for question in questions}
         self.log.append([known[id(question)] for question in questions])
         self._ask(range(len(self)), self.log[-1])
         answers = [pickle.loads(answer) for answer in self._gathered(0)]
@@ -189,17 +191,17 @@ class Remote:
 
     def close(self) -> None:
         self.client.cancel([pair for pair in self.pairs if pair is not None])
-        self.shards, self.pairs = [], []
+        self.sent, self.pairs = [], []
 
     def _scatter_states(self, states: list[bytes]) -> None:
         self.states, self.log = states, []
         self.pairs = self._scattered([(b"", state) for state in states])
 
-    def _make(self, which: Sequence[int]) -> None:
-        shards = self._scattered([RemoteShard(packed(self.makers[k])) for k in which])
+    def _send(self, which: Sequence[int]) -> None:
+        parts = self._scattered([RemotePart(packed(self.parts[k])) for k in which])
         pairs = self._scattered([(b"", self.states[k]) for k in which])
-        for k, shard, pair in zip(which, shards, pairs, strict=True):
-            self.shards[k], self.pairs[k] = shard, pair
+        for k, part, pair in zip(which, parts, pairs, strict=True):
+            self.sent[k], self.pairs[k] = part, pair
 
     def _scattered(self, values: list[Any]) -> list[Any]:
         try:
@@ -210,7 +212,7 @@ class Remote:
     def _ask(self, which: Sequence[int], questions: Sequence[bytes]) -> None:
         distinct = {id(questions[k]): questions[k] for k in which}
         sent = dict(zip(distinct, self._scattered([*distinct.values()]), strict=True))
-        rows = [(self.shards[k], self.pairs[k], sent[id(questions[k])]) for k in which]
+        rows = [(self.sent[k], self.pairs[k], sent[id(questions[k])]) for k in which]
         for k, pair in zip(which, self._mapped(ask, rows), strict=True):
             self.pairs[k] = pair
 
@@ -234,8 +236,8 @@ class Remote:
                 lost = self._lost(self.pairs, asked, rounds)
             if attempt + 1 == TRIES:
                 break
-            log.warning("a worker %s; its shards are made again (%d)", self.why, attempt + 1)
-            self._make(lost)
+            log.warning("a worker %s; its parts are sent again (%d)", self.why, attempt + 1)
+            self._send(lost)
             rounds = 1 + len(self.log)
             for questions in self.log:
                 self._ask(lost, questions)
@@ -265,20 +267,21 @@ class Remote:
 
     def _blamed(self, lost: Sequence[int]) -> LostWorker:
         for k in lost if self.log else ():
-            example = self._culprit(self.makers[k], pickle.loads(self.log[-1][k]))
+            example = self._culprit(self.parts[k], *pickle.loads(self.log[-1][k]))
             if example is not None:
                 why = f"example {example}: asked about it, a worker {self.why}"
                 return LostWorker(why, example)
         return LostWorker(f"a worker {self.why}, {TRIES} times, and no example alone is to blame")
 
-    def _culprit(self, maker: Any, question: Any) -> int | None:
+    def _culprit(self, part: Any, name: str, arguments: tuple[Any, ...]) -> int | None:
         """The number of an example that alone does not let a worker survive, or None."""
-        given = self._scattered([RemoteShard(packed(maker)), (b"", NOTHING), packed(question)])
+        question = packed((name, arguments))
+        given = self._scattered([RemotePart(packed(part)), (b"", NOTHING), question])
         one = self._mapped(ask, [tuple(given)])
-        if not self._lost(one, one, 1) or not hasattr(maker, "halves"):
+        if not self._lost(one, one, 1):
             return None
-        halves = maker.halves(question)
+        halves = part.halves(arguments)
         if not halves:
-            return int(maker.first)
-        found = (self._culprit(half, asked) for half, asked in halves)
+            return int(part.first)
+        found = (self._culprit(half, name, asked) for half, asked in halves)
         return next((example for example in found if example is not None), None)

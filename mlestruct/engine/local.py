@@ -1,4 +1,4 @@
-"""The seam to every place where shards of the examples can live and work; those of this process."""
+"""Engines ask parts of the examples: one after the other, on threads, or at Dask's workers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from functools import cache
-from operator import call
+from functools import cache, partial
 from typing import Any, Protocol
 
 from mlestruct import engine as engines
@@ -15,68 +14,76 @@ from mlestruct.errors import refuse_removed
 from mlestruct.trees import Tree
 
 
-class Shard(Protocol):
-    """A share of the examples, asked again and again where it lives.
+class Part(Protocol):
+    """A share of the examples that answers questions; asked, it changes nothing.
 
-    Interface: calling it with a question → its answer; ``memory()`` → what later answers depend
-    on besides their questions, as a tree, None where that is nothing; ``remember(tree)`` goes on
-    from there. Asked the same from the same memory, it answers the same bits.
+    Interface: a question is the name of a method and its arguments. The method takes them and a
+    warm start, None at first, and returns the answer and the next warm start. ``pack(warm)`` is
+    that as a tree of arrays, None where nothing depends on it, and ``unpack(tree)`` the warm start
+    again. Asked the same from the same warm start, a part answers the same bits. ``first`` is the
+    number of its first example; ``halves(arguments)`` are the two halves of its examples, each with
+    its arguments, none of a single example: so the example that costs workers is found.
     """
 
-    def __call__(self, question: Any, /) -> Any: ...
-    def memory(self) -> Tree: ...
-    def remember(self, tree: Tree) -> None: ...
+    first: int
 
-
-Maker = Callable[[], Shard]
-"""Makes a shard where it is to live; Dask's workers are sent its pickle.
-
-It may have ``halves(question)`` and ``first``, by which the example that costs workers is found.
-"""
+    def pack(self, warm: Any) -> Tree: ...
+    def unpack(self, tree: Tree) -> Any: ...
+    def halves(self, arguments: tuple[Any, ...]) -> list[tuple[Any, tuple[Any, ...]]]: ...
 
 
 class Running(Protocol):
-    """Started shards. Answers come in the shards' order, so sums have the same bits anywhere.
+    """The parts of a problem at work, with their warm starts.
 
-    Interface: ``len`` is the number of shards; ``round(questions)`` asks each its question;
-    ``memory()`` and ``remember`` are the shards' own, one tree each; ``close()`` releases them.
+    Interface: ``len`` is the number of parts; ``ask(name, questions)`` puts a question, a tuple of
+    arguments, to each part and returns the answers in the parts' order, so that sums have the same
+    bits anywhere; ``memory()`` are the warm starts as trees, ``remember`` goes on from them, and
+    ``close()`` releases the parts.
     """
 
     def __len__(self) -> int: ...
-    def round(self, questions: Sequence[Any]) -> list[Any]: ...
+    def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]: ...
     def memory(self) -> list[Tree]: ...
     def remember(self, trees: Sequence[Tree]) -> None: ...
     def close(self) -> None: ...
 
 
 class Engine(Protocol):
-    """Where shards run. Their number is the data's business, never the number of workers."""
+    """Where parts are asked. Their number is the data's business, never the number of workers."""
 
-    def start(self, makers: Sequence[Maker]) -> Running: ...
+    def open(self, parts: Sequence[Any]) -> Running: ...
+    def start(self, makers: Sequence[Maker]) -> Made: ...
 
 
 class Local:
-    """Shards as objects of this process, asked one after the other or in a pool of threads."""
+    """Parts in this process, asked one after the other or by a pool of threads."""
 
-    def __init__(self, shards: list[Shard], pool: ThreadPoolExecutor | None = None) -> None:
-        self.shards, self.pool = shards, pool
+    def __init__(self, parts: Sequence[Any], workers: int = 1) -> None:
+        self.parts, self.warm = list(parts), [None] * len(parts)
+        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
 
     def __len__(self) -> int:
-        return len(self.shards)
+        return len(self.parts)
 
-    def round(self, questions: Sequence[Any]) -> list[Any]:
+    def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
+        asked = zip(self.parts, questions, self.warm, strict=True)
         if self.pool is None:
-            return list(map(call, self.shards, questions))
-        asked = zip(self.shards, questions, strict=True)
-        running = [self.pool.submit(copy_context().run, *pair) for pair in asked]
-        return [one.result() for one in running]
+            found = [getattr(part, name)(*question, warm) for part, question, warm in asked]
+        else:
+            running = [
+                self.pool.submit(partial(copy_context().run, getattr(part, name)), *question, warm)
+                for part, question, warm in asked
+            ]
+            found = [one.result() for one in running]
+        self.warm = [warm for _, warm in found]
+        return [answer for answer, _ in found]
 
     def memory(self) -> list[Tree]:
-        return [shard.memory() for shard in self.shards]
+        return [part.pack(warm) for part, warm in zip(self.parts, self.warm, strict=True)]
 
     def remember(self, trees: Sequence[Tree]) -> None:
-        for shard, tree in zip(self.shards, trees, strict=True):
-            shard.remember(tree)
+        pairs = zip(self.parts, trees, strict=True)
+        self.warm = [None if tree is None else part.unpack(tree) for part, tree in pairs]
 
     def close(self) -> None:
         if self.pool is not None:
@@ -85,23 +92,23 @@ class Local:
 
 @dataclass(frozen=True)
 class Threads:
-    """``workers`` threads of this process: for shards that release the GIL, as our kernels do."""
+    """``workers`` threads of this process: for parts that release the GIL, as our kernels do."""
 
-    workers: int
+    workers: int = 1
 
-    def start(self, makers: Sequence[Maker]) -> Local:
-        pool = ThreadPoolExecutor(self.workers) if self.workers > 1 else None
-        return Local([make() for make in makers], pool)
+    def open(self, parts: Sequence[Any]) -> Local:
+        return Local(parts, self.workers)
+
+    def start(self, makers: Sequence[Maker]) -> Made:
+        return Made(self.open([Making(make) for make in makers]))
 
 
 @dataclass(frozen=True)
 class Serial(Threads):
-    """One shard after the other, in the caller's thread."""
-
-    workers: int = 1
+    """One part after the other, in the caller's thread."""
 
 
-def engine_of(engine: Engine | str | None, workers: int) -> Engine:
+def engine_of(engine: Engine | str | None, workers: int) -> Any:
     """An engine from a name and a number of workers, or the one given."""
     if not isinstance(workers, int) or workers < 1:
         raise ValueError(f"workers is {workers!r}; it must be a whole number, at least 1")
@@ -123,3 +130,53 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
     "threads": Threads,
     "dask": cache(lambda workers: engines.Dask(workers=workers)),
 }
+
+
+# Shards with a state of their own, until the last of them is a part.
+Shard = Any
+Maker = Callable[[], Shard]
+
+
+@dataclass(frozen=True)
+class Making:
+    make: Maker
+
+    @property
+    def first(self) -> int:
+        return int(self.make.first)  # type: ignore[attr-defined]
+
+    def ask(self, question: Any, warm: Any) -> Any:
+        shard = self.make() if warm is None else warm
+        return shard(question), shard
+
+    def pack(self, warm: Any) -> Tree:
+        return None if warm is None else (warm.memory(),)
+
+    def unpack(self, tree: Tree) -> Any:
+        shard = self.make()
+        shard.remember(tree[0])
+        return shard
+
+    def halves(self, arguments: tuple[Any, ...]) -> Any:
+        halves = self.make.halves(arguments[0])  # type: ignore[attr-defined]
+        return [(Making(make), (question,)) for make, question in halves]
+
+
+@dataclass
+class Made:
+    running: Running
+
+    def __len__(self) -> int:
+        return len(self.running)
+
+    def round(self, questions: Sequence[Any]) -> list[Any]:
+        return self.running.ask("ask", [(one,) for one in questions])
+
+    def memory(self) -> list[Tree]:
+        return self.running.memory()
+
+    def remember(self, trees: Sequence[Tree]) -> None:
+        self.running.remember(trees)
+
+    def close(self) -> None:
+        self.running.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.engine import Engine, Running
+from mlestruct.engine import Engine
 from mlestruct.errors import counted_from
 from mlestruct.oracle import Answers, Oracle, memory, remember
 from mlestruct.oracle.wrappers import Around
@@ -90,7 +90,7 @@ class ShardedOracle:
         edges = np.cumsum([0, *(part.size for part in parts)])
         self.slices = [slice(*edges[i : i + 2]) for i in range(len(parts))]
         firsts = [int(part[0]) for part in members]
-        self.running: Running = engine.start(
+        self.running: Any = engine.start(
             [OracleShards(part, oracle, first) for part, first in zip(parts, firsts, strict=True)]
         )
 

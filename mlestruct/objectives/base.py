@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mlestruct.engine import Running, Shard
+from mlestruct.engine import Shard
 from mlestruct.errors import counted_from
 from mlestruct.features import Features
 from mlestruct.inference.routine import Routine
@@ -172,7 +172,7 @@ class Sum:
     While ``cold`` every answer is a first call's: what depends on warm starts is a function again.
     """
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Any) -> None:
         self.running = running
         self.tol = 0.0
         self.stalled = 0

@@ -18,7 +18,7 @@ from mlestruct.checkpoint import Loop, Setting, never
 from mlestruct.digest import digest
 from mlestruct.drive import NONE, Progress, drive
 from mlestruct.dual import Certificate, Dual
-from mlestruct.engine import Running, engine_of
+from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.proof import infer, products
@@ -140,7 +140,7 @@ def likelihood(dual: Dual, routine: Routine, oracle: Oracle[Any] | None = None) 
 
 
 def proven(
-    running: Running,
+    running: Any,
     regulariser: Regulariser,
     theta: Array,
     enough: float,
@@ -232,7 +232,7 @@ class Descending:
     say of inference.
     """
 
-    shards: Callable[[], AbstractContextManager[Running]]
+    shards: Callable[[], AbstractContextManager[Any]]
     regulariser: Regulariser
     examples: int
     claim: Callable[[Step, float, int], Certificate]

@@ -1,0 +1,1 @@
+"""Learning: a problem, the methods that minimise it, and the loop that holds their limits."""

@@ -1,0 +1,303 @@
+"""The loop of a fit: its limits, whom it tells of its rounds, and where it stands in its file.
+
+A method owns its ``while`` and calls the loop, never the other way::
+
+    if loop.found is not None:          # finished, as the file says
+        return loop.found
+    if loop.state is not None:
+        …                               # go on from what an earlier save kept
+    while True:
+        loop.save(lambda: …)            # where it stands, as a tree of arrays
+        said = Found(theta, certificate, …)
+        why = loop.over(said)           # "seconds", "calls", "rounds", or nothing
+        if why or certificate.relative <= loop.tol:
+            return loop.end(said, why)
+        loop.tell(said)
+        …                               # a step
+
+A method that runs others gives each a loop ``inside``: what these have kept belongs to the round
+that began them, and is forgotten at the next ``save``.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
+from time import perf_counter as clock
+from typing import Any
+
+import numpy as np
+
+from mlestruct import limits
+from mlestruct.dual import Certificate
+from mlestruct.learning.checkpoints import Checkpoint, File, Record, Setting, fresh
+from mlestruct.structures.base import Array
+from mlestruct.trees import Tree
+
+NONE = np.zeros(0)
+BROKEN = TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError
+log = logging.getLogger("mlestruct")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run is expected to take at most; ``bytes`` of memory beside its data, 0 if unknown."""
+
+    calls: int
+    examples: int
+    seconds_per_call: float
+    bytes: int = 0
+
+    @property
+    def seconds(self) -> float:
+        return self.calls * self.examples * self.seconds_per_call
+
+    def __str__(self) -> str:
+        per_call = f"{1e3 * self.seconds_per_call:.2g} ms"
+        room = f", {self.bytes / 1e6:.3g} MB" if self.bytes else ""
+        time = f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
+        return time + room
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a fit has come to, after a round or at its end.
+
+    ``theta`` are the best weights so far and ``tau`` the point of least objective; the certificate
+    is theirs. By Frank-Wolfe its tangent was taken ``at`` another point:
+    ``certificate(dual, oracle, theta, tau, at=at)`` finds it again. ``calls`` counts questions so
+    far, of which the first round asked one per example; ``asking`` are the seconds of ``seconds``
+    in which a solver was waited for. ``moved``: odd sets kept ``tau`` from where inference had it.
+    ``learned`` is what was learned of ``inference``, by which the model predicts. ``short`` says
+    why a fit ended before what was asked of it: ``rounds``, ``seconds``, ``calls`` ran out, no
+    ``step`` led on, or the ``proof`` leaves more. ``history`` has (calls, seconds, objective, gap)
+    of every round; it, ``inference`` and ``done`` are there at the end.
+    """
+
+    theta: Array
+    certificate: Certificate
+    tau: Array = field(default_factory=lambda: NONE, repr=False)
+    at: Array = field(default_factory=lambda: NONE, repr=False)
+    round: int = 0
+    calls: int = 0
+    examples: int = 0
+    route: str = "frank_wolfe"
+    moved: bool = False
+    asking: float = 0.0
+    bytes: int = 0
+    learned: Tree = field(default=None, repr=False)
+    short: str = ""
+    done: bool = False
+    seconds: float = 0.0
+    cost: Cost = Cost(0, 0, 0.0)
+    history: list[tuple[int, float, float, float]] = field(default_factory=list, repr=False)
+    inference: Any = None
+
+    @property
+    def gap(self) -> float:
+        return self.certificate.gap
+
+    @property
+    def converged(self) -> bool:
+        """The fit reached what was asked of it: for certified learners, the relative gap."""
+        return not self.short
+
+    def tree(self) -> Tree:
+        """The result as files keep it; the history is the loop's."""
+        kept = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in BESIDE}
+        return kept | {"certificate": asdict(self.certificate)}
+
+    @classmethod
+    def of(cls, tree: Tree) -> Found:
+        """The inverse of :meth:`tree`."""
+        tau = NONE if tree["tau"] is None else tree["tau"]
+        return cls(**tree | {"certificate": Certificate(**tree["certificate"]), "tau": tau})
+
+
+BESIDE = ("cost", "history", "inference")
+Told = Callable[[Found], object] | None
+"""Is told of every round of a fit, as it comes."""
+
+
+class Loop:
+    """The limits of a fit, whom it tells, and its place in a file, if it has one.
+
+    ``tol`` is the relative gap to reach, ``seconds`` are those of the whole fit, whose loops share
+    one clock; a loop inside has the ``calls`` that its caller leaves it. ``top`` is the loop whose
+    history this one's rounds belong to, ``before`` the result that they follow there.
+    """
+
+    def __init__(
+        self,
+        tol: float = 1e-3,
+        rounds: int = 1000,
+        seconds: float | None = None,
+        calls: int | None = None,
+        told: Told = None,
+    ) -> None:
+        self.tol, self.rounds, self.seconds, self.calls, self.told = (
+            tol, rounds, seconds, calls, told,
+        )  # fmt: skip
+        self.origin, self.pace = clock(), 0.0
+        self.file: File | None = None
+        self.record: Record = fresh("", {})
+        self.begun = 0
+        self.top, self.before = self, (0, 0)
+        self.history: list[tuple[int, float, float, float]] = []
+        self.last: Found | None = None
+
+    @classmethod
+    def begin(cls, keeps: Any, name: str, setting: Setting = dict, **limits: Any) -> Loop:
+        """The loop of a fit that is kept in a file, inside another loop, or nowhere."""
+        if isinstance(keeps, Loop):
+            return keeps.inside(name, setting, **limits)
+        loop = cls(**limits)
+        if isinstance(keeps, (str, os.PathLike)):
+            keeps = Checkpoint(keeps)
+        if keeps is not None:
+            if not isinstance(keeps, Checkpoint):
+                raise ValueError(f"checkpoint is a path, or ms.Checkpoint(path), not {keeps!r}")
+            file = keeps.open(name, setting)
+            loop.origin -= file.root["seconds"]
+            loop._place(file, file.root)
+        return loop
+
+    def inside(self, name: str, setting: Setting = dict, **limits: Any) -> Loop:
+        """The next loop inside, with its own limits: from its start, or where the file has it.
+
+        ``after``, a result or None, has its rounds told as this loop's own, following that result.
+        """
+        follows, after = "after" in limits, limits.pop("after", None)
+        own = {"tol": self.tol, "rounds": self.rounds, "seconds": self.seconds, "calls": self.calls}
+        loop = Loop(**own | limits)
+        loop.origin = self.origin
+        if follows:
+            loop.top, loop.pace = self.top, self.pace
+            loop.before = (0, 0) if after is None else (after.round + 1, after.calls)
+        if self.file is None:
+            return loop
+        inner, here = self.record["inner"], fresh(name, setting())
+        if self.begun > 1 and (old := inner[self.begun - 2]["found"]):
+            old.update(tau=None, at=NONE)  # only the last loop's result is large
+        if self.begun == len(inner):
+            inner.append(here)
+        self.file.refuse_other(inner[self.begun], here)
+        loop._place(self.file, inner[self.begun])
+        self.begun += 1
+        return loop
+
+    def _place(self, file: File, record: Record) -> None:
+        self.file, self.record = file, record
+        if record["done"] or record["state"] is not None:
+            self.top.history[:] = [(int(row[0]), *map(float, row[1:])) for row in record["rows"]]  # type: ignore[misc]
+
+    @property
+    def state(self) -> Tree:
+        """Where to go on from; None at the start."""
+        return self.record["state"]
+
+    @property
+    def found(self) -> Found | None:
+        """The result of a loop that is finished, as its file has it."""
+        kept = self.record["found"]
+        return None if kept is None else Found.of(kept)
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds of the whole fit."""
+        return clock() - self.origin
+
+    def late(self) -> bool:
+        """Whether no time is left, of the fit's own or by the limit of the call around it."""
+        return (self.seconds is not None and self.elapsed > self.seconds) or limits.late()
+
+    def left(self, calls: int) -> int | None:
+        """The calls that remain of a limit once so many are spent; None without a limit."""
+        return None if self.calls is None else max(self.calls - calls, 0)
+
+    def over(self, said: Found, stuck: str = "") -> str:
+        """Why no round follows this one, or nothing; a round asks about every example once.
+
+        ``stuck`` is the method's own reason.
+        """
+        if self.late():
+            return "seconds"
+        out = self.calls is not None and said.calls + said.examples > self.calls
+        return stuck or ("calls" if out else "rounds" if said.round >= self.rounds else "")
+
+    def tell(self, said: Found) -> Found:
+        """Enter a round into the history, with its seconds and expected cost, and tell of it."""
+        self.pace = self.pace or self.elapsed / max(said.calls, 1)
+        per_call = said.asking / said.calls if said.asking else self.pace
+        cost = Cost(self.rounds, said.examples, per_call, said.bytes)
+        if said.round == 0:
+            log.info("%s: at most %s", said.route, cost)
+        rounds, calls, top = *self.before, self.top
+        said = replace(said, round=said.round + rounds, calls=said.calls + calls, cost=cost)
+        top.last = said = replace(said, seconds=self.elapsed)
+        proof = said.certificate
+        top.history.append((said.calls, said.seconds, proof.objective, proof.gap))
+        if top.told is not None:
+            top.told(said)
+        return said
+
+    def end(self, said: Found, short: str = "") -> Found:
+        """Tell of the last round and keep it as the loop's result."""
+        return self.keep(self.tell(replace(said, done=True, short=short)))
+
+    def save(self, where: Callable[[], Tree]) -> None:
+        """Another can go on from here, without the loops inside. Trees may be live arrays."""
+        if self.file is None:
+            return
+        due = self.file.due()
+        if due or self.record["inner"]:
+            self.record.update(state=where(), rows=np.array(self.top.history), inner=[])
+            self.begun = 0
+        if due:
+            self._write()
+
+    def keep(self, found: Any = None) -> Any:
+        """End the loop with this result, which is returned; None: with those of the loops inside.
+
+        Once the outermost loop has ended, its file is free for another fit.
+        """
+        if self.file is None:
+            return found
+        outermost = self.record is self.file.root
+        if not self.record["done"]:
+            self.record.update(state=None, done=True, rows=np.array(self.top.history))
+            if found is not None:
+                self.record.update(found=found.tree(), inner=[])
+            if outermost:
+                self._write()
+        if outermost:
+            self.file.lock.release()
+        return found
+
+    def _write(self) -> None:
+        assert self.file is not None
+        self.file.root["seconds"] = self.elapsed
+        self.file.write()
+
+    @contextmanager
+    def trusted(self) -> Iterator[None]:
+        """What breaks inside a fit that goes on from a file may be the file's fault, and says so.
+
+        A file with the right checksum can hold anything. Errors of a user's solver have a note.
+        """
+        try:
+            yield
+        except BROKEN as error:
+            if self.file is None or not self.file.resumed or hasattr(error, "__notes__"):
+                raise
+            raise ValueError(
+                f"going on from {self.file.path}: {type(error).__name__}: {error}. If this is "
+                "not the file that this fit wrote, name another, or delete it to begin anew"
+            ) from error
+
+
+AnyCheckpoint = Checkpoint | Loop | str | os.PathLike[str] | None
+"""Where to keep a fit, if anywhere: a file, or the loop around."""
