@@ -27,7 +27,6 @@ from benchmarks._label_peers import (
     torch_crf,
 )
 from benchmarks.sequences import template
-from mlestruct.features import with_intercept
 from mlestruct.readers import read_columns, region_labels
 
 EPOCHS = (10, 30, 100)
@@ -203,7 +202,7 @@ def letters(path: Path, some: int | None) -> Iterator[Row]:
     sides = []
     for chosen in (folds == 0, folds != 0):
         spans = [slice(offsets[m], offsets[m + 1]) for m in np.flatnonzero(chosen)[:some]]
-        X = [with_intercept(pixels[span].astype(float)) for span in spans]
+        X = [np.pad(pixels[s].astype(float), ((0, 0), (0, 1)), constant_values=1.0) for s in spans]
         sides += [X, [labels[span].astype(int) for span in spans]]
     task = Task("letters", *sides, 26, (0.3, 1.0, 3.0, 10.0))
     names = ("mle_struct", "pseudo_likelihood")

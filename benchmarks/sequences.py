@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.features import Features, Masked, Tied, with_intercept
+from mlestruct.features import Features, Shared, Tied
 from mlestruct.inference import best
 from mlestruct.learners import mle_struct
 from mlestruct.readers import Attributes, read_columns
@@ -67,7 +67,7 @@ def letters(path: Path, protocol: str) -> Workload:
     sides = []
     for chosen in (train, ~train):
         spans = [slice(offsets[m], offsets[m + 1]) for m in np.flatnonzero(chosen)]
-        X = [with_intercept(pixels[span].astype(float)) for span in spans]
+        X = [np.pad(pixels[s].astype(float), ((0, 0), (0, 1)), constant_values=1.0) for s in spans]
         y = [labels[span].astype(int) for span in spans]
         made = {n: ms.chain(n, 26) for n in {len(x) for x in X}}
         batch = ms.Batch.of([made[len(x)] for x in X], y)
@@ -103,7 +103,7 @@ def from_dicts(items: Sequence[Any], labels: Sequence[Sequence[str]]) -> tuple[A
     made = {n: ms.chain(n, len(classes)) for n in {len(x) for x in items}}
     batch = ms.Batch.of([made[len(x)] for x in items], parts)
     tied = Tied.of(batch, Attributes.of(items).stack(items))
-    return batch, Masked.seen(tied, batch)
+    return batch, Shared.seen(tied, batch)
 
 
 def template(words: Sequence[str]) -> list[dict[str, Any]]:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from mlestruct.estimators import SkipChainModel as SkipChainModel
     from mlestruct.estimators import StructuredModel as StructuredModel
     from mlestruct.features import Dense as Dense
-    from mlestruct.features import Functions as Functions
     from mlestruct.features import Pairs as Pairs
     from mlestruct.features import Question as Question
     from mlestruct.features import Sparse as Sparse

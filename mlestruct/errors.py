@@ -7,6 +7,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 REMOVED = {  # until version 0.3: names and settings that went, and what serves instead
+    "mlestruct.Functions": "a class with potentials, moments, each, columns and select is features",
+    "mlestruct.features.Functions": "a class that is mlestruct.features.Features serves",
+    "mlestruct.features.Masked": "mlestruct.features.Shared.only leaves weights out",
+    "mlestruct.features.with_intercept": "append a column of ones to the array",
     "engine='processes'": "engine='dask' works in processes of this machine, or on a cluster",
     "mlestruct.engine.Processes": "mlestruct.engine.Dask works in processes, with timeout=",
     "mlestruct.learners.streamed": "engine='dask' shares out what a fit needs over workers",

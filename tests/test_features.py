@@ -6,16 +6,15 @@ import scipy.sparse as sp
 
 from mlestruct.features import (
     Dense,
-    Functions,
-    Masked,
     Pairs,
     Question,
+    Shared,
     Sparse,
     Tied,
 )
 from mlestruct.features import base as squares_
+from mlestruct.features import per_table as per_table_of
 from mlestruct.features.base import squares
-from mlestruct.features.per_table import PerTable
 from mlestruct.structures import FactorGraph, Matching, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
@@ -51,12 +50,7 @@ def tied():
 def per_table():
     rng = np.random.default_rng(1)
     nodes = rng.standard_normal((sum(s.n_nodes for s in CHAINS), 2))
-    return PerTable.of(BATCH, nodes, rng.standard_normal((sum(s.n_factors for s in CHAINS), 3)))
-
-
-def functions():
-    split = [matrix()[BATCH.coordinates(m)] for m in range(len(BATCH))]
-    return Functions.of(BATCH, split, 4, lambda x, theta: x @ theta, lambda x, tau: tau @ x)
+    return per_table_of(BATCH, nodes, rng.standard_normal((sum(s.n_factors for s in CHAINS), 3)))
 
 
 def pairs(extra=("near", "friends")):
@@ -93,7 +87,6 @@ FORMS = {
     "tied": tied,
     "tied sparse": lambda: Tied.of(BATCH, sp.csr_array(np.eye(12)[:, :5])),
     "per table": per_table,
-    "functions": functions,
     "pairs": pairs,
     "pairs of answers alone": lambda: pairs(extra=()),
 }
@@ -123,13 +116,18 @@ def test_squares_are_those_of_every_column(form):
     columns = [features.potentials(unit) for unit in np.eye(features.d)]
     expected = [v @ column**2 for column in columns]
     np.testing.assert_allclose(squares(features, v), expected, rtol=1e-5, atol=1e-12)
-    some = Masked.of(features, np.arange(features.d) % 2 == 0)
+    some = Shared.only(features, np.arange(features.d) % 2 == 0)
     np.testing.assert_allclose(squares(some, v), expected[::2], rtol=1e-5, atol=1e-12)
 
 
 def test_squares_of_many_unseen_columns_are_estimated(monkeypatch):
     """Twice the same, without bias, and each within a factor of two or so."""
-    features, v = functions(), np.random.default_rng(4).random(BATCH.size)
+
+    class Unseen(Dense):
+        def squares(self, v):
+            return None
+
+    features, v = Unseen.of(BATCH, matrix()), np.random.default_rng(4).random(BATCH.size)
     exact = squares(features, v)
     monkeypatch.setattr(squares_, "FEW", 0)
     found = squares(features, v)
@@ -231,18 +229,6 @@ def test_the_pairs_gram_takes_out_each_persons_sum(slack):
         expected = expected + weight[m] * rows.T @ (rows - inner @ rows)
     found = features.gram(weight, np.full(4, slack))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-def test_functions_that_are_not_adjoint_are_refused():
-    inputs = [matrix()[BATCH.coordinates(m)] for m in range(len(BATCH))]
-    with pytest.raises(ValueError, match=r"example 0: potentials and moments are not adjoint"):
-        Functions.of(BATCH, inputs, 4, lambda x, theta: x @ theta, lambda x, tau: 2 * tau @ x)
-    with pytest.raises(ValueError, match="example 0: potentials returned 3 scores"):
-        Functions.of(BATCH, inputs, 4, lambda x, theta: np.ones(3), lambda x, tau: tau @ x)
-    with pytest.raises(ValueError, match=r"example 0: moments returned shape \(2,\)"):
-        Functions.of(BATCH, inputs, 4, lambda x, theta: x @ theta, lambda x, tau: np.ones(2))
-    with pytest.raises(ValueError, match="1 inputs for 4 examples"):
-        Functions.of(BATCH, inputs[:1], 4, lambda x, theta: x @ theta, lambda x, tau: tau @ x)
 
 
 def spoiled(value):

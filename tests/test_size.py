@@ -22,12 +22,12 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (10705, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
-        5070,
+        4938,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3461, r"mlestruct/inference/"),
     "learning": (
-        5254,
+        5257,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -38,9 +38,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (3081, r"mlestruct/estimators/"),
     "families": (2227, r"mlestruct/families/"),
-    "extras": (1875, r"mlestruct/"),
+    "extras": (1878, r"mlestruct/"),
 }
-RAW = {"tests": 34201, "benchmarks": 7689}  # all lines, blank ones and comments included
+RAW = {"tests": 34180, "benchmarks": 7684}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -12,7 +12,7 @@ from scipy.optimize import rosen, rosen_der
 import mlestruct as ms
 from mlestruct.dual import Dual
 from mlestruct.engine import Serial
-from mlestruct.features import Masked, Tied
+from mlestruct.features import Shared, Tied
 from mlestruct.inference import best
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Surrogate, base
@@ -55,7 +55,7 @@ def chains(rng, count=40, states=4, p=6, seen=False):
     X = rng.standard_normal((sum(s.n_nodes for s in structures), p))
     X *= rng.random(X.shape) < 0.5
     tied = Tied.of(batch, sp.csr_array(X) if seen else X)
-    return batch, Masked.seen(tied, batch) if seen else tied
+    return batch, Shared.seen(tied, batch) if seen else tied
 
 
 @pytest.mark.parametrize("states", [3, 8, 9])  # rows are padded to whole eights

@@ -194,10 +194,6 @@ def features() -> Iterator[Bad]:
     yield bad("Tied", "example 1 has 1 features", ms.Tied.of, WORDS, [split[0], split[1][:, :1]])
     yield bad("Tied", "node features must be numbers", ms.Tied.of, WORDS, NODES.astype(str))
     yield bad("Tied", "needs labelled graphs, not BipartiteMatching", ms.Tied.of, PAIRED, ROWS)
-    yield bad(
-        "Functions", "example 0: potentials returned nan", ms.Functions.of, PAIRED, [9, 4], 1,
-        lambda x, theta: np.full(x, NAN), lambda x, tau: np.zeros(1),
-    )  # fmt: skip
     asked = [ms.Question.ordinal("noise", ["low", "high"])]
     people = ms.Batch.of(FRIENDS)
     yield bad(

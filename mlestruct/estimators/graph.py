@@ -360,7 +360,7 @@ class GraphModel(Labelled):
         if all(kind == "full" for kind in kinds):
             return tied
         spread = [sp.eye_array(tied.split), *(table_spread(kind, states) for kind in kinds)]
-        return Shared(tied, sp.csr_array(sp.block_diag(spread, format="csr")))
+        return Shared.of(tied, sp.block_diag(spread, format="csr"))
 
     def _ties(self, graph: Graph) -> Array:
         """(edges × edge features), the constant first."""

@@ -130,7 +130,7 @@ class MultiLabelModel(Weighable):
         own = _last(labels * rows.shape[1], 2)
         both = _last(couples, 4)
         spread = own if couples == 0 else sp.block_diag([own, both])
-        return Shared(tied, sp.csr_array(spread))
+        return Shared.of(tied, spread)
 
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         structure = batch.structures[0]

@@ -22,7 +22,7 @@ from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
 from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.estimators.predictor import Decision
-from mlestruct.features import Masked, Tied
+from mlestruct.features import Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.native._door import (
     AttributeRows,
@@ -272,7 +272,7 @@ class SequenceModel(Labelled):
             why = str(error).removeprefix(f"example {m}: ")
             raise ValueError(f"example {m}: {why}") from error
 
-    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Masked:
+    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Shared:
         X = list(map(plain, X))
         if _named(X) != (self.attributes_ is not None):
             kinds = ("arrays", "feature dicts")
@@ -288,8 +288,8 @@ class SequenceModel(Labelled):
         if self.weights == "all" or (self.weights is None and self.attributes_ is None):
             return tied
         if self._allowed is None:
-            self._allowed = Masked.seen(tied, batch).index
-        return Masked(tied, self._allowed)
+            self._allowed = np.flatnonzero(Shared.seen(tied, batch).place >= 0)
+        return Shared.only(tied, self._allowed)
 
     def ties(self, X: Sequence[Any]) -> Any:
         """Features of all ties between positions, stacked; None is a constant."""

@@ -10,14 +10,12 @@ if TYPE_CHECKING:
     from mlestruct.features.base import NoFeatures as NoFeatures
     from mlestruct.features.dense import Dense as Dense
     from mlestruct.features.dense import as_features as as_features
-    from mlestruct.features.functions import Functions as Functions
-    from mlestruct.features.functions import crossed as crossed
-    from mlestruct.features.functions import with_intercept as with_intercept
-    from mlestruct.features.masked import Masked as Masked
+    from mlestruct.features.dense import crossed as crossed
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.pairs import Question as Question
     from mlestruct.features.shared import Shared as Shared
     from mlestruct.features.sparse import Sparse as Sparse
     from mlestruct.features.tied import Tied as Tied
+    from mlestruct.features.tied import per_table as per_table
 
 __getattr__, __all__ = lazily(__name__)

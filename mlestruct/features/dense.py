@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.features.base import (
     CHUNK,
@@ -21,7 +21,15 @@ from mlestruct.features.base import (
     restart,
 )
 from mlestruct.native._door import sum_examples
-from mlestruct.structures.base import Array, Ints, Structure, as_numbers, as_vector, refuse_masked
+from mlestruct.structures.base import (
+    Array,
+    Ints,
+    Structure,
+    as_count,
+    as_numbers,
+    as_vector,
+    refuse_masked,
+)
 from mlestruct.structures.batch import Batch
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
@@ -197,3 +205,25 @@ def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
 
 def _movable(batch: Batch[Any]) -> list[tuple[Structure, Ints]]:
     return [group for group in batch.groups() if group[0].movable]
+
+
+def crossed(context: ArrayLike, parts: ArrayLike | int) -> Any:
+    """(parts × d) features of an example whose context changes what its parts are worth.
+
+    ``parts`` are features of the parts (parts × p): then d = p · (features of the context), and
+    weight (j, k) says how much part feature j is worth per unit of context feature k. Or it is
+    their number: then every part has weights of its own, and the matrix is sparse.
+
+    >>> crossed([1.0, 3.0], [[1.0], [2.0]]).tolist()
+    [[1.0, 3.0], [2.0, 6.0]]
+    >>> crossed([1.0, 3.0], 2).toarray().tolist()
+    [[1.0, 3.0, 0.0, 0.0], [0.0, 0.0, 1.0, 3.0]]
+    """
+    row = as_numbers(context, "context").reshape(1, -1)
+    if np.ndim(parts) == 0:
+        count = as_count(parts, "the number of parts", least=1)
+        return sp.csr_array(sp.kron(sp.eye_array(count), sp.csr_array(row)))
+    table = as_numbers(parts, "features of parts")
+    if table.ndim != 2:
+        raise ValueError(f"features of parts have shape {table.shape}; expected (parts, features)")
+    return np.kron(table, row)

@@ -16,6 +16,7 @@ from mlestruct.features.base import (
     refuse_nonfinite,
     restart,
 )
+from mlestruct.features.weighed import Weighed
 from mlestruct.native._door import (
     TiedGraphs,
     gather_factors,
@@ -202,3 +203,18 @@ def _matrix(part: Any, unit: str) -> Any:
 def _take(matrix: Any, start: Ints, members: Ints) -> Any:
     rows = np.concatenate([np.arange(start[m], start[m + 1]) for m in members])
     return matrix[rows]
+
+
+def per_table(batch: Batch[FactorGraph], nodes: Any, factors: Any = None) -> Weighed:
+    """Every entry of a table scores alike: node features · p weights, factor features · q weights.
+
+    For the coefficients of fitted entropies, one per variable and factor; tied features with a
+    weight per state are one per configuration. ``nodes`` (variables × p) and ``factors``
+    (factors × q; default a constant) are stacked.
+    """
+    counts = np.array([s.n_nodes + s.n_factors for s in batch.structures])[batch.which]
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    tables = [s.table_of for s in batch.structures]
+    row = [tables[k] + start for k, start in zip(batch.which, starts, strict=False)]
+    tied = replace(Tied.of(batch, nodes, factors), states=1, table=1, offsets=starts)
+    return Weighed(tied, np.concatenate(row), np.ones(batch.size), batch.offsets, starts)

@@ -1,4 +1,4 @@
-"""Features whose rows count with the weights of a graph's nodes and factors."""
+"""Other features whose rows serve several coordinates, or count with weights."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from mlestruct.features.base import Columns, Features, restart
-from mlestruct.structures.base import Array, Ints
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.batch import Batch, spans
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """Another features' scores times a weight per coordinate."""
+    """Coordinate k scores ``weight[k]`` times the inner features' row ``row[k]``."""
 
     inner: Any
+    row: Ints
     weight: Array
     offsets: Ints
+    starts: Ints
+    """Where every example's inner rows begin."""
 
     @property
     def d(self) -> int:
@@ -30,22 +33,29 @@ class Weighed:
         return found
 
     def potentials(self, theta: Array) -> Array:
-        return np.asarray(self.weight * self.inner.potentials(theta))
+        return np.asarray(self.weight * self.inner.potentials(theta)[self.row])
 
     def moments(self, tau: Array) -> Array:
-        return np.asarray(self.inner.moments(self.weight * tau))
+        return np.asarray(self.inner.moments(self.sums(tau)))
 
     def squares(self, v: Array) -> Array | None:
-        found: Array | None = self.inner.squares(self.weight**2 * v)
+        found: Array | None = self.inner.squares(self.sums(self.weight * v))
         return found
 
     def each(self, tau: Array) -> Array:
-        return np.asarray(self.inner.each(self.weight * tau))
+        return np.asarray(self.inner.each(self.sums(tau)))
+
+    def sums(self, tau: Array) -> Array:
+        """Weighed sums over the coordinates of every inner row."""
+        tau, count = self.weight * as_numbers(tau, "tau"), int(self.starts[-1])
+        return np.bincount(self.row, weights=tau, minlength=count).astype(float)
 
     def select(self, members: Ints) -> Weighed:
-        parts = [self.weight[self.offsets[m] : self.offsets[m + 1]] for m in members]
+        flat, starts = spans(self.offsets, members), restart(self.starts, members)
+        sizes = np.diff(self.offsets)[members]
+        row = self.row[flat] - np.repeat(self.starts[members] - starts[:-1], sizes)
         offsets = restart(self.offsets, members)
-        return Weighed(self.inner.select(members), np.concatenate(parts), offsets)
+        return Weighed(self.inner.select(members), row, self.weight[flat], offsets, starts)
 
 
 def weighed(batch: Batch[Any], features: Features) -> tuple[Batch[Any], Features]:
@@ -53,4 +63,7 @@ def weighed(batch: Batch[Any], features: Features) -> tuple[Batch[Any], Features
     weight = batch.counts
     if weight is None:
         return batch, features
-    return replace(batch, bias=batch.bias * weight), Weighed(features, weight, batch.offsets)
+    row, offsets = np.arange(batch.size), batch.offsets
+    return replace(batch, bias=batch.bias * weight), Weighed(
+        features, row, weight, offsets, offsets
+    )

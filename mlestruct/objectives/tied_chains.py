@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.engine import Shard
-from mlestruct.features import Masked, Tied
+from mlestruct.features import Shared, Tied
 from mlestruct.inference.graph.forward_backward import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.native._door import (
@@ -45,7 +45,10 @@ class Shape:
         """Chains with one pattern of transitions, tied features with a constant 1 per edge."""
         head = heads["score"]
         features: Any = head.features
-        tied = features.inner if isinstance(features, Masked) else features
+        shared = features if isinstance(features, Shared) else None
+        tied = features if shared is None else shared.inner
+        if shared is not None and shared.index is None:
+            return None  # two weights of a table are one
         if not isinstance(tied, Tied) or head.exponential or np.any(head.bias):
             return None
         if tied.factors.shape[1] != 1 or sp.issparse(tied.factors) or (tied.factors != 1).any():
@@ -59,7 +62,7 @@ class Shape:
         if not all(((ends & edge) == edges).all() for _, ends, edges in opened):
             return None
         shut = tuple(np.flatnonzero(~node.ravel()) for node, _, _ in opened)
-        index = features.index if isinstance(features, Masked) else None
+        index = None if shared is None else shared.index
         return cls(batch, tied, weights_of(tied, index), edge, shut)
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct.families.fitting.implicit import coefficients
-from mlestruct.features.per_table import PerTable
+from mlestruct.features import per_table
+from mlestruct.features.weighed import Weighed
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIRST, THESIS, both, inked, load
@@ -37,9 +38,9 @@ def ones(batch: ms.Batch[Any]) -> Array:
     return np.ones((sum(batch.structure(m).n_nodes for m in range(len(batch))), 1))
 
 
-def per_table(batch: ms.Batch[Any]) -> PerTable:
+def with_tables(batch: ms.Batch[Any]) -> Weighed:
     """One coefficient for variables, one for edges."""
-    return PerTable.of(batch, ones(batch))
+    return per_table(batch, ones(batch))
 
 
 def per_configuration(batch: ms.Batch[Any]) -> ms.Tied:
@@ -52,7 +53,7 @@ FIT: dict[str, Any] = {"regulariser": 0.1, "solver": ms.FrankWolfe(tol=1e-4, rou
 EVEN = coefficients(1.0)
 KINDS: dict[str, Callable[[ms.Batch[Any]], Any]] = {
     "as given": lambda batch: None,
-    "per table": per_table,
+    "per table": with_tables,
     "per configuration": per_configuration,
 }
 GIVEN = {"A": 0.01, "B": 0.1, "C": 1.0}

@@ -17,7 +17,7 @@ from mlestruct.learners import LEARNERS
 from mlestruct.learners.primal import only_seen
 from papers._run import Row, Setting
 from papers.fitting.digits import drawing
-from papers.fitting.entropies import per_table
+from papers.fitting.entropies import with_tables
 from papers.fitting.methods import (
     Array,
     Ints,
@@ -75,7 +75,7 @@ def scenes(setting: Setting) -> Iterator[Row]:
     """
     count, how = 1 if setting.quick else SCENES, budget(setting, FIT)
     train, test = scenes_of(count, HIDDEN, 0), scenes_of(count, 0.0, 1)
-    with_entropy = [replace(part, entropy=per_table(part.batch)) for part in (train, test)]
+    with_entropy = [replace(part, entropy=with_tables(part.batch)) for part in (train, test)]
     shown, theta = {"truth": labels_of(test, test.batch.target)}, {}
 
     def learn(name: str) -> Row:

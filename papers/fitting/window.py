@@ -13,10 +13,10 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct import images
-from mlestruct.features.per_table import PerTable
+from mlestruct.features import per_table
 from papers._run import Row, Setting
 from papers.fitting.digits import both, load, noisy
-from papers.fitting.entropies import per_table
+from papers.fitting.entropies import with_tables
 from papers.fitting.methods import Array, Ints, Part, budget, convex, convex_beliefs, fit, implicit
 
 RADIUS, SCALES = 4, (1.0, 2.0, 4.0)
@@ -68,8 +68,8 @@ def featured(part: Part, pictures: Array, centres: Array | None) -> dict[str, Pa
     features = ms.Tied.of(part.batch, rows, edges)
     kinds = {
         "fixed": None,
-        "per table": per_table(part.batch),
-        "linear": PerTable.of(part.batch, blurred),
+        "per table": with_tables(part.batch),
+        "linear": per_table(part.batch, blurred),
     }
     return {kind: Part(part.batch, features, entropy) for kind, entropy in kinds.items()}
 

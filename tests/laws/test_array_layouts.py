@@ -34,7 +34,7 @@ from mlestruct.families.fitting.condensed.optima import Condensed
 from mlestruct.families.fitting.losses import errors, variables
 from mlestruct.families.fitting.truncated.methods import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture
-from mlestruct.features.per_table import PerTable
+from mlestruct.features import per_table
 from mlestruct.inference import bounds
 from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
@@ -107,7 +107,6 @@ EXEMPT = {
     "mlestruct.structures.entropy.Entropy.drop": "flags, not numbers",
     "mlestruct.structures.entropy.Entropy.line": "a step of Frank-Wolfe, which is tried",
     "mlestruct.features.base.NoFeatures.*": "reads nothing",
-    "mlestruct.features.functions.Functions.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.looked_up": "a step of potentials, which is tried",
     "mlestruct.inference.graph.sum_product.SumProduct.above[value]": "is not read",
@@ -621,7 +620,7 @@ def _features(rng):
     batch = ms.Batch.of(graph, count=2)
     tau, matrix = rng.random(batch.size), rng.standard_normal((batch.size, 3))
     ms.features.as_features(batch, matrix)
-    ms.features.with_intercept(matrix), ms.features.crossed(matrix[0], matrix)
+    ms.features.crossed(matrix[0], matrix)
     dense = ms.Dense.of(batch, matrix)
     sparse = ms.Sparse.of(batch, sp.csr_array(matrix))
     _asked(sparse, np.ones(3), tau)
@@ -630,17 +629,11 @@ def _features(rng):
     for features in (tied, one):
         _asked(features, rng.standard_normal(features.d), tau)
     tied.node_part(tau), tied.factor_part(tau)
-    masked = ms.features.Masked.of(dense, np.array([True, False, True]))
+    masked = ms.features.Shared.only(dense, np.array([True, False, True]))
     _asked(masked, np.ones(2), tau)
     masked.spread(np.ones(2)), masked.gather(np.ones(3))
-    _asked(ms.features.Shared(dense, sp.csr_array(np.ones((3, 1)))), np.ones(1), tau)
+    _asked(ms.features.Shared.of(dense, np.ones((3, 1))), np.ones(1), tau)
     dense.columns.gather(rng.standard_normal(6), 3, np.array([1.0, 2.0]))
-
-    own = rng.standard_normal((2, graph.size, 2))
-    functions = ms.Functions.of(
-        batch, list(own), 2, lambda x, theta: x @ theta, lambda x, tau: x.T @ tau
-    )
-    _asked(functions, np.ones(2), tau)
 
     people, four = np.array([[0, 1], [2, 1], [0, 0], [2, 0]]), ms.Batch.of(ms.Matching(4))
     asked = [
@@ -687,7 +680,7 @@ def _manual(rng):
     perturb_and_map(graph, score[: graph.size], 2, draws)
     start = np.eye(3).ravel()
     sample_matchings(ms.BipartiteMatching(3), rng.standard_normal(9), 2, draws, start=start)
-    tables = PerTable.of(batch, rng.standard_normal((12, 2)), rng.standard_normal((14, 1)))
+    tables = per_table(batch, rng.standard_normal((12, 2)), rng.standard_normal((14, 1)))
     _asked(tables, rng.standard_normal(tables.d), tau)
     tables.sums(tau)
     mixture = Mixture(0.5, [0.0, 1.0], [1.0, 1.0])

@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.errors import DataWarning
-from mlestruct.features import Masked, Tied
+from mlestruct.features import Shared, Tied
 from mlestruct.readers import Attributes, bio_chain, read_columns
 
 TAGS = ["B-loc", "B-per", "I-loc", "I-per", "O"]
@@ -139,7 +139,7 @@ def test_seen_weights_are_those_that_outcomes_use():
     assert len(model.coef_) == 6 + 3 + 3
     batch = ms.Batch.of(model.structures(X), model.encode(X, y))
     features = model.features(batch, X)
-    assert isinstance(features, Masked)
+    assert isinstance(features, Shared)
     tied = features.inner
     assert isinstance(tied, Tied)
     full = features.spread(model.coef_)

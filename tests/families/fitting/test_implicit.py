@@ -10,7 +10,7 @@ from mlestruct.families.fitting.condensed import Condensed, Newton, sparse
 from mlestruct.families.fitting.implicit import Implicit, coefficients, implicit
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import procedural
-from mlestruct.features.per_table import PerTable
+from mlestruct.features import per_table
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.objectives import Head
 from tests.reference.prices import Prices
@@ -153,7 +153,7 @@ def test_what_is_not_labelled_has_no_part_in_the_loss(rng, loss):
         assert found.gradient["score"][k] == pytest.approx((up - down) / 2e-5, abs=1e-7)
 
 
-@pytest.mark.parametrize("of", [PerTable.of, ms.Tied.of])
+@pytest.mark.parametrize("of", [per_table, ms.Tied.of])
 @pytest.mark.parametrize("width", [1, 2])
 def test_entropies_of_any_parametrisation(rng, of, width):
     batch = batch_of(rng, ms.grid(2, 3), 2)
@@ -216,7 +216,7 @@ def test_learning_lowers_the_loss_and_fitted_entropies_lower_it_more(rng):
     settings = {"regulariser": 0.01, "solver": ms.FrankWolfe(tol=1e-6, rounds=60)}
 
     def psi(some):
-        return PerTable.of(some, ones[: 36 * len(some)])
+        return per_table(some, ones[: 36 * len(some)])
 
     plain = implicit(coefficients(0.1), loss="ucl", **settings)
     fitted = implicit(coefficients(0.1), loss="ucl", entropy=psi, **settings)
@@ -258,6 +258,6 @@ def test_what_it_refuses(rng):
         Condensed().minimise(fixed, score, np.ones(batch.size))
     with pytest.raises(ValueError, match="no use for oracle='qpbo'"):
         implicit(oracle="qpbo")
-    learner = implicit(None, entropy=lambda some: PerTable.of(some, np.ones((4, 1))))
+    learner = implicit(None, entropy=lambda some: per_table(some, np.ones((4, 1))))
     with pytest.raises(ValueError, match="log w has no start"):
         learner.fit(batch, ms.Tied.of(batch, np.ones((4, 1))))
