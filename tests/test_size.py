@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (10705, r".*/native/|.*\.(cpp|h)$"),
+    "native": (10520, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
         4938,
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (2227, r"mlestruct/families/"),
     "extras": (1878, r"mlestruct/"),
 }
-RAW = {"tests": 34180, "benchmarks": 7684}  # all lines, blank ones and comments included
+RAW = {"tests": 34146, "benchmarks": 7684}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

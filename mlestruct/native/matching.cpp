@@ -866,26 +866,3 @@ double matching_price_value(const Graph *graph, double rho, const double *score,
     });
     return sum(found) + slacks_value(*graph, rho, x);
 }
-
-int64_t matching_solve(const Graph *graph, const double *weight, const double *ground,
-                       const double *right, double share, double *p) {
-    const Graph &g = *graph;
-    Arena arena;
-    Work work(g, arena);
-    if (arena.failed || (share == 0.0 && g.nodes > DENSE)) return NO_MEMORY;
-    for (int64_t v = 0; v < g.nodes; ++v) {
-        work.gap[v] = right[v];
-        work.ground[v] = ground[v];
-        work.moving[v] = true;
-    }
-    if (share == 0.0) {
-        const Elimination elimination{g, work.table, work.pivot};
-        elimination.eliminate(weight, work.ground);
-        elimination.solve(work.gap, p);
-        return 0;
-    }
-    for (int64_t e = 0; e < g.live; ++e) work.curvature[e] = weight[e];
-    product<true, true>(g, weight, work.one, work.right);
-    const System system{g, work, work.curvature, work.right, work.ground, work.moving};
-    return system.conjugate(work.gap, p, share);
-}

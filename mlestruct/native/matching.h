@@ -55,7 +55,7 @@ EXPORT status matching_scale(const struct matching_graph *graph, const struct ma
                              double *report N(5));
 /** Infer every example from where its last call ended, else from a cold start; tau is feasible.
 
-Where an example's mode is 5 afterwards (above rho = 1/2 only), the caller is to find the least of
+Where an example's mode is 4 afterwards (above rho = 1/2 only), the caller is to find the least of
 its node-wise bound from prices ``x``, and its tau and log Z. */
 EXPORT status matching_infer(const struct matching_graph *graph, const struct matching_aim *aim,
                              const struct matching_state *state,
@@ -77,21 +77,4 @@ EXPORT status matching_split_value(const struct matching_graph *graph, double rh
 EXPORT status matching_respond(const struct matching_graph *graph, double rho,
                                const double *score N(graph.live), const double *x N(graph.nodes),
                                const struct matching_response *response);
-/** Send messages for one example at rho above 1/2; ``report`` begins as that of matching_scale.
-
-Its sweeps are added to what is there, and ``log_off`` becomes log(1 - tau). */
-EXPORT status matching_propagate(const struct matching_graph *graph,
-                                 const struct matching_aim *aim,
-                                 const struct matching_state *state,
-                                 const double *score N(graph.live), double *tau N(graph.live),
-                                 double *log_off N(graph.live), double *report N(5));
-/** Solve (diag(ground) + B diag(weight) B^T) p = right for the nodes' edges B; return the turns.
-
-By conjugate gradients until the residual is ``share`` of the start's, or on graphs with two sides
-by elimination if that is 0. */
-EXPORT int64_t matching_solve(const struct matching_graph *graph,
-                              const double *weight N(graph.live),
-                              const double *ground N(graph.nodes),
-                              const double *right N(graph.nodes), double share,
-                              double *p N(graph.nodes));
 }

@@ -1,42 +1,34 @@
 // Marginals of matchings at rho above 1/2: by scaling, by messages, by ascent, each as far as it
 // goes, and a node-wise bound that holds at any prices.
 //
-// Scaling serves while every tau is well below 1 / (2 rho). Else messages, at rho = 1 those of
-// belief propagation (Huang and Jebara 2009; Bayati, Shah and Sharma 2008), fractional below it:
+// Scaling serves while every tau is well below 1 / (2 rho). Else at rho = 1 messages, those of
+// belief propagation (Huang and Jebara 2009; Bayati, Shah and Sharma 2008),
 //
-//     m_(v -> e) = -log sum_(f != e at v) exp n_f,   n_f = score + rho m_(u -> f) - (1 - rho) m_(v
-//     -> f),
+//     m_(v -> e) = 1 / (slack_v + sum_(f != e at v) exp(score_f - x_v - x_u) m_(u -> f)),
 //
-// logit tau = score + rho (m_u + m_v), or ascent, whose every round is a problem of scaling's.
+// or ascent, whose every round is a problem of scaling's.
 #include "matchings.h"
 
 namespace {
 
 constexpr double SLIGHT = 20.0;  // nats: what a node that may be single pays, or it is none
 constexpr double NEAR = 1e-4, AGREE = 1e-7;  // so near to a vertex an answer proves itself, so well
-constexpr double FAR = 1e6;        // log-odds beyond every score: from a node with one edge left
-constexpr int64_t PERIOD = 10;     // sweeps between leaps
-constexpr double ALONG = 0.99;     // the cosine of two steps of one series
+constexpr double FAR = 50.0;                 // nats: of a leap
+constexpr int64_t PERIOD = 10;               // sweeps between leaps
+constexpr int64_t HUNDRED = 100;             // sweeps in which errors are to halve
+constexpr double ALONG = 0.99;               // the cosine of two steps of one series
 constexpr double NOTHING = 1e-17;  // left to the others: the bound is what the likeliest is worth
-
-INLINE double soft_plus(double x) {
-    return larger(x, 0.0) + logarithm_of_one_and(exponential(-magnitude(x)));
-}
-INLINE Row soft_plus(Row x) {
-    return larger(x, row_of(0.0)) + logarithm_of_one_and(exponential(-magnitude(x)));
-}
 
 // Arrays of one call.
 struct Room {
-    double *peak, *rest, *degree, *mass, *largest, *slack;  // by node
+    double *degree, *mass, *largest, *slack;  // by node
     double *older, *old, *held, *log_off, *linear, *kept, *worth;
     int64_t *top, *start, *place, *other, *edge;
-    bool *part, *whole;
     bool sided = false;
 
     Room(const Graph &g, Arena &arena) {
         const int64_t n = g.nodes, m = g.live;
-        for (double **array : {&peak, &rest, &degree, &mass, &largest, &slack, &kept})
+        for (double **array : {&degree, &mass, &largest, &slack, &kept})
             *array = arena.array<double>(n);
         for (double **array : {&older, &old, &held}) *array = arena.array<double>(2 * m);
         log_off = arena.array<double>(m);
@@ -47,8 +39,6 @@ struct Room {
         place = arena.array<int64_t>(n + 1);
         other = arena.array<int64_t>(2 * m);
         edge = arena.array<int64_t>(2 * m);
-        part = arena.array<bool>(n);
-        whole = arena.array<bool>(n);
     }
 };
 
@@ -249,134 +239,50 @@ struct Split {
     }
 };
 
-// Messages in the log domain. `sent` holds those of every edge's tail, then of every head. Graphs
-// with two sides alternate; elsewhere all nodes send at once the mean with what they sent before,
-// or the common scale would oscillate.
-struct Messages {
-    const Example &at;
-    Room &room;
-    double *sent, *log_off;
+// Messages that creep leap: as far as a geometric series of steps like the last ones goes, which is
+// without end towards a vertex, but at most twice as far as the last time, and back again where
+// that has led nowhere. Steps are of the messages' logarithms.
+struct Leaps {
+    int64_t size;
+    double *sent, *older, *old, *held;
+    double longest = 1.0, mark = INF;
 
-    // n_f of the tails of eight edges (side 0) or of their heads.
-    INLINE Row cavity(const Eight &e, int side) const {
-        const Row tail = e.edges(sent), head = e.edges(sent + at.g.live);
-        return e.edges(at.score) + at.rho * (side ? tail : head) -
-               (1.0 - at.rho) * (side ? head : tail);
+    void copy(const double *from, double *to) const {
+        std::memcpy(to, from, static_cast<size_t>(size) * sizeof(double));
     }
 
-    // The messages that scaling's prices and tau stand for.
-    void begin() const {
-        each_eight(at.g, [&](const Eight &e) {
-            const Row off = logarithm_of_one_and(-smaller(e.edges(at.tau), row_of(1.0 - 1e-15)));
-            e.put(sent, -e.tails(at.x) / row_of(at.rho) - off);
-            e.put(sent + at.g.live, -e.heads(at.x) / row_of(at.rho) - off);
-        });
+    bool leapt() const { return mark < INF; }
+
+    // Before the sweep whose step is the last, and before the one before it.
+    void look() {
+        copy(old, older);
+        copy(sent, old);
     }
 
-    // All messages of the nodes in one part; the largest term is left out, not subtracted.
-    void send(const bool *part, bool wanted, double keep) const {
-        const Graph &g = at.g;
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            room.peak[v] = -INF;
-            room.rest[v] = 0.0;
-            room.top[v] = -1;
+    void take(double worst) {
+        if (worst > mark) {
+            copy(held, sent);
+            longest = larger(0.125 * longest, 1.0);
+            mark = INF;
+            return;
         }
-        each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
-            const double tail = sent[e], head = sent[g.live + e];
-            const double a = at.score[e] + at.rho * head - (1.0 - at.rho) * tail;
-            const double b = at.score[e] + at.rho * tail - (1.0 - at.rho) * head;
-            if (a > room.peak[u]) {
-                room.peak[u] = a;
-                room.top[u] = e;
-            }
-            if (b > room.peak[v]) {
-                room.peak[v] = b;
-                room.top[v] = e;
-            }
-        });
-        each_eight(g, [&](const Eight &e) {
-            double a[EIGHT], b[EIGHT];
-            store(a, exponential(cavity(e, 0) - e.tails(room.peak)));
-            store(b, exponential(cavity(e, 1) - e.heads(room.peak)));
-            for (int k = 0; k < e.count; ++k) {
-                const int64_t u = e.straight ? e.u : e.tail[k], v = e.head[k];
-                if (room.top[u] != e.e + k) room.rest[u] += a[k];
-                if (room.top[v] != e.e + k) room.rest[v] += b[k];
-            }
-        });
-        each_eight(g, [&](const Eight &e) {
-            const Row a = cavity(e, 0), b = cavity(e, 1);
-            answer(e, 0, a, part, wanted, keep);
-            answer(e, 1, b, part, wanted, keep);
-        });
-    }
-
-    // New messages of eight edges' tails (side 0) or heads: -log of the others' sum, and of staying
-    // single where that is allowed.
-    INLINE void answer(const Eight &e, int side, Row own, const bool *part, bool wanted,
-                       double keep) const {
-        const Row peak = side ? e.heads(room.peak) : e.tails(room.peak);
-        const Row rest = side ? e.heads(room.rest) : e.tails(room.rest);
-        double others[EIGHT], fresh[EIGHT];
-        store(others, 1.0 + rest - exponential(own - peak));
-        for (int k = 0; k < e.count; ++k) {
-            const int64_t v = side ? e.head[k] : e.straight ? e.u : e.tail[k];
-            if (room.top[v] == e.e + k) others[k] = room.rest[v];
+        const double far = smaller(to_come(), longest);
+        if (!(far > 0.0)) return;
+        copy(sent, held);
+        longest *= 2.0;
+        mark = worst;
+        for (int64_t e = 0; e < size; ++e) {
+            const double step = far * logarithm(sent[e] / old[e]);
+            sent[e] *= exponential(larger(smaller(step, FAR), -FAR));
         }
-        for (int k = e.count; k < EIGHT; ++k) others[k] = 1.0;
-        const Row left = load(others), zero = row_of(0.0);
-        const Row log = peak + logarithm(larger(left, row_of(1e-307)));
-        const Row single = select(left > zero, -soft_plus(log), zero);
-        const Row saturated = select(left > zero, smaller(-log, row_of(FAR)), row_of(FAR));
-        double strict[EIGHT];
-        store(fresh, single);
-        store(strict, saturated);
-        double *place = sent + side * at.g.live + e.e;
-        for (int k = 0; k < e.count; ++k) {
-            const int64_t v = side ? e.head[k] : e.straight ? e.u : e.tail[k];
-            if (part && part[v] != wanted) continue;
-            place[k] = keep * place[k] + (1.0 - keep) * (at.g.strict[v] ? strict[k] : fresh[k]);
-        }
-    }
-
-    // log(exp(peak) + rest exp(peak), and 1 for a node that may stay single).
-    double log_sum(int64_t v, bool strict) const {
-        const double whole = room.peak[v] + logarithm_of_one_and(room.rest[v]);
-        return strict ? whole : soft_plus(whole);
-    }
-
-    // Tau of every edge; the largest error of a node's degree, or change of a marginal.
-    double believe() const {
-        const Graph &g = at.g;
-        for (int64_t v = 0; v < g.nodes; ++v) room.degree[v] = 0.0;
-        Row change = row_of(0.0);
-        each_eight(g, [&](const Eight &e) {
-            const Row odds = e.edges(at.score) + at.rho * (e.edges(sent) + e.edges(sent + g.live));
-            const Row tail = exponential(-magnitude(odds)), below = 1.0 / (1.0 + tail);
-            const Row fresh = select(odds > row_of(0.0), below, tail * below);
-            e.put(log_off, -(larger(odds, row_of(0.0)) + logarithm_of_one_and(tail)));
-            change = larger(change, e.only(magnitude(fresh - e.edges(at.tau))));
-            e.put(at.tau, fresh);
-            e.add(room.degree, fresh);
-        });
-        double worst = largest(change);
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            if (g.strict[v]) {
-                worst = larger(worst, magnitude(room.degree[v] - 1.0));
-            } else if (room.degree[v] > 0.0) {
-                const double slack = bounded_exponential(-log_sum(v, false));
-                worst = larger(worst, magnitude(room.degree[v] + slack - 1.0));
-            }
-        }
-        return worst;
     }
 
     // How many steps like the last are to come, if the last two are of a series; 0 if they are not.
     // A series whose steps shrink by less than a fifth: others need no help.
     double to_come() const {
         double first = 0.0, last = 0.0, both = 0.0;
-        for (int64_t e = 0; e < 2 * at.g.live; ++e) {
-            const double a = room.old[e] - room.older[e], b = sent[e] - room.old[e];
+        for (int64_t e = 0; e < size; ++e) {
+            const double a = logarithm(old[e] / older[e]), b = logarithm(sent[e] / old[e]);
             first += a * a;
             last += b * b;
             both += a * b;
@@ -384,72 +290,10 @@ struct Messages {
         if (!(both > 0.8 * first && both > ALONG * square_root(first * last))) return 0.0;
         return both < first ? both / (first - both) : INF;
     }
-
-    // So many steps like the last, at once.
-    void leap(double far) const {
-        for (int64_t e = 0; e < 2 * at.g.live; ++e)
-            sent[e] = smaller(sent[e] + far * (sent[e] - room.old[e]), FAR);
-    }
-
-    // Messages that creep leap: as far as a geometric series of steps like the last ones goes,
-    // which is without end towards a vertex, but at most twice as far as the last time, and back
-    // again where that has led nowhere. x becomes rho log sum exp n.
-    void propagate(bool cold, double residual, int64_t sweeps, double *report) const {
-        const Graph &g = at.g;
-        const int64_t both = 2 * g.live * static_cast<int64_t>(sizeof(double));
-        for (int64_t v = 0; v < g.nodes; ++v) room.part[v] = g.ptr[v + 1] > g.ptr[v];
-        if (cold)
-            begin();
-        else  // what it held before is no part of a warm start
-            for (int64_t e = 0; e < g.live; ++e) at.tau[e] = 0.0;
-        for (double *copy : {room.older, room.old, room.held}) std::memcpy(copy, sent, both);
-        double worst = INF, before = INF, keep = 0.0, longest = 1.0, mark = INF;
-        int64_t sweep = 0;
-        while (sweep < sweeps) {
-            ++sweep;
-            if (sweep % PERIOD == 0 || sweep % PERIOD == PERIOD - 1) {
-                std::memcpy(room.older, room.old, both);
-                std::memcpy(room.old, sent, both);
-            }
-            if (g.two_sided) {
-                send(room.part, true, keep);
-                send(room.part, false, keep);
-            } else {
-                send(nullptr, true, larger(keep, 0.5));
-            }
-            worst = believe();
-            if (worst <= residual) break;
-            if (sweep % PERIOD > 0) continue;
-            if (worst > mark) {
-                std::memcpy(sent, room.held, both);
-                longest = larger(0.125 * longest, 1.0);
-                mark = INF;
-                continue;
-            }
-            const double far = smaller(to_come(), longest);
-            if (far > 0.0) {
-                std::memcpy(room.held, sent, both);
-                longest *= 2.0;
-                mark = worst;
-                leap(far);
-            } else if (sweep % 50 == 0) {
-                // No progress over fifty sweeps: a cycle, which a heavier mean damps.
-                if (worst > 0.5 * before) keep = smaller(0.5 * (1.0 + keep), 0.9);
-                before = worst;
-            }
-        }
-        for (int64_t v = 0; v < g.nodes; ++v)
-            at.x[v] = room.top[v] >= 0 ? at.rho * log_sum(v, g.strict[v]) : 0.0;
-        double most = 0.0;
-        for (int64_t e = 0; e < g.live; ++e) most = larger(most, at.tau[e]);
-        report[0] = worst;
-        report[1] += static_cast<double>(sweep);
-        report[2] = most;
-    }
 };
 
-// Messages at rho = 1 without logarithms, which millions of pairs need: m_(v -> e) = 1 / (S_v - K
-// m') with S_v = sum K m' + slack, tau = z / (1 + z), z = K m m', for K = exp(score - x_u - x_v).
+// Messages at rho = 1, without logarithms: m_(v -> e) = 1 / (S_v - K m') with
+// S_v = sum K m' + slack, tau = z / (1 + z), z = K m m', for K = exp(score - x_u - x_v).
 struct Bethe {
     const Example &at;
     Room &room;
@@ -459,17 +303,19 @@ struct Bethe {
     // False, with nothing kept, where a number leaves the range of floats or progress stops.
     bool propagate(bool cold, double residual, int64_t sweeps, double *report) const {
         const Graph &g = at.g;
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            room.part[v] = g.ptr[v + 1] > g.ptr[v];
+        for (int64_t v = 0; v < g.nodes; ++v)
             room.slack[v] = g.strict[v] ? 0.0 : bounded_exponential(-at.x[v]);
-        }
         each_eight(g, [&](const Eight &e) {
             const Row log = e.edges(at.score) - e.tails(at.x) - e.heads(at.x);
             e.put(at.tau, exponential(smaller(log, row_of(300.0))));
         });
         for (int64_t e = 0; cold && e < 2 * g.live; ++e) sent[e] = 1.0;
-        double worst = INF, before = INF;
-        for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+        double worst = INF, least = INF, before = INF;
+        Leaps leaps{2 * g.live, sent, room.older, room.old, room.held};
+        bool creeping = false;  // no half in a hundred sweeps
+        for (int64_t sweep = 1; sweep <= sweeps; ++sweep) {
+            const int64_t phase = sweep % PERIOD;
+            if (creeping && (phase == 0 || phase == PERIOD - 1)) leaps.look();
             if (g.two_sided) {
                 worst = exchange<true>(false);
                 if (worst < 1e100) worst = larger(exchange<true>(true), worst);
@@ -477,14 +323,18 @@ struct Bethe {
                 worst = exchange<false>(true);
             }
             report[1] += 1.0;
-            const bool last = sweep % 100 == 99;
-            if (!(worst < 1e100) || (last && worst > 0.5 * before)) return false;
-            if (last) before = worst;
+            if (!(worst < 1e100) && !leaps.leapt()) return false;
             if (worst <= residual) break;
+            if (creeping && (phase == 0 || !(worst < 1e100))) leaps.take(worst);
+            least = smaller(worst, least);
+            if (sweep % HUNDRED) continue;
+            if (creeping && least > 0.95 * before) break;
+            creeping = creeping || least > 0.5 * before;
+            before = least;
         }
         report[0] = worst;
         report[2] = finish();
-        return true;
+        return worst <= larger(residual, AGREE);
     }
 
     // Sums of the terms at every node. Its largest term is left out and held aside, so that no
@@ -644,33 +494,22 @@ struct BeyondHalf {
         return report[0] <= residual && report[2] < 0.45 / at.rho ? SCALED : COLD;
     }
 
-    // At rho = 1 messages in floats, below it ascent; then the least of the nodes' own bounds,
-    // which is the caller's. Large graphs, or with odd cycles: messages in the log domain, and at
-    // rho = 1 ascent at last.
+    // At rho = 1 messages; below it, and where they fail, ascent; then on graphs that are not large
+    // the least of the nodes' own bounds, which is the caller's.
     Mode messages(Mode mode) {
         const Graph &g = at.g;
-        const int64_t size = g.nodes * static_cast<int64_t>(sizeof(double));
-        const double enough = larger(residual, 1e-7);
-        std::memcpy(room.kept, at.x, size);
-        if (at.rho == 1.0 && mode != LOGS) {
+        if (at.rho == 1.0 && mode != RAISED) {
+            const int64_t size = g.nodes * static_cast<int64_t>(sizeof(double));
+            std::memcpy(room.kept, at.x, size);
             const Bethe bethe{at, room, sent, room.log_off};
             if (bethe.propagate(mode == COLD, residual, sweeps, report) && holds()) return SENT;
-            std::memcpy(at.x, room.kept, size);
-        } else if (mode != LOGS) {
-            majorise(mode == COLD, sent);
-            for (int64_t e = 0; e < g.live; ++e) room.log_off[e] = sent[e];
-            if (report[0] <= enough && holds()) return RAISED;
+            if (mode == SENT) return COLD;
             std::memcpy(at.x, room.kept, size);
         }
-        if (mode == SENT || mode == RAISED) return COLD;
-        if (g.two_sided && g.nodes <= DENSE && mode == COLD) return SPLIT;
-        Messages{at, room, sent, room.log_off}.propagate(mode != LOGS, residual, sweeps, report);
-        if (report[0] <= enough && holds()) return LOGS;
-        if (at.rho == 1.0 && mode == COLD) {
-            std::memcpy(at.x, room.kept, size);
-            majorise(true, room.log_off);
-        }
-        return COLD;
+        majorise(mode == COLD, sent);
+        for (int64_t e = 0; e < g.live; ++e) room.log_off[e] = sent[e];
+        if (report[0] <= larger(residual, 1e-7) && holds()) return RAISED;
+        return mode == COLD && g.nodes <= DENSE ? SPLIT : COLD;
     }
 
     // Near a vertex, and where degrees do not fit: the value is the nodes' own bound, too. Messages
@@ -738,7 +577,7 @@ status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching
         const double enough = reachable(at.score, g.live, aim.residual);
         BeyondHalf one{at, work, room, state.sent + 2 * m * g.live, enough, aim.sweeps, {}, 0.0};
         Mode mode = COLD;
-        if (state.mode[m] != COLD && state.mode[m] != SPLIT)
+        if (state.mode[m] < SPLIT && state.mode[m] != COLD)
             mode = one.infer(static_cast<Mode>(state.mode[m]));
         if (mode == COLD) mode = one.infer(COLD);
         state.mode[m] = mode;
@@ -766,16 +605,5 @@ status matching_respond(const Graph *graph, double rho, const double *score, con
     double *q = arena.array<double>(graph->nodes + 1), *d = arena.array<double>(graph->nodes + 1);
     if (arena.failed) return NO_MEMORY;
     Split{*graph, room, rho, score, x}.respond(*response, q, d);
-    return OK;
-}
-
-status matching_propagate(const Graph *graph, const matching_aim *aim, const matching_state *state,
-                          const double *score, double *tau, double *log_off, double *report) {
-    Arena arena;
-    Room room(*graph, arena);
-    if (arena.failed) return NO_MEMORY;
-    const Example at{*graph, aim->c, aim->rho, score, state->x, tau};
-    const Messages messages{at, room, state->sent, log_off};
-    messages.propagate(state->mode[0] != LOGS, aim->residual, aim->sweeps, report);
     return OK;
 }

@@ -32,7 +32,7 @@ LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
 DENSE = 300  # nodes up to which Newton's prices are looked for, O(nodes³) a step
 LOST, AGREE = 1e-16, 1e-7  # of a score, in every sum of prices; what an answer is proven to
 PATIENCE = 40  # sweeps before Newton's steps
-COLD, SCALED, SENT, LOGS, RAISED, SPLIT = 0, 1, 2, 3, 4, 5  # what inference last got there by
+COLD, SPLIT = 0, 4  # modes: start anew; the nodes' own bounds are to be minimised here
 
 
 @kept

@@ -237,7 +237,7 @@ struct Example {
 };
 
 constexpr int64_t DENSE = 300;  // nodes up to which Newton's systems of two sides are eliminated
-enum Mode : uint8_t { COLD = 0, SCALED = 1, SENT = 2, LOGS = 3, RAISED = 4, SPLIT = 5 };
+enum Mode : uint8_t { COLD = 0, SCALED = 1, SENT = 2, RAISED = 3, SPLIT = 4 };
 
 void scale(const Example &given, Work &work, bool cold, double residual, int64_t sweeps,
            double *report);
