@@ -30,7 +30,7 @@ import mlestruct as ms
 from mlestruct.drive import Progress
 from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
-from mlestruct.families.fitting.condensed.optima import Condensed
+from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.losses import errors, variables
 from mlestruct.families.fitting.truncated.methods import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import spsolve
 
-from mlestruct.families.fitting.condensed.optima import Optima
+from mlestruct.families.fitting.condensed import Optima
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph

@@ -1,0 +1,415 @@
+"""Beliefs that minimise Σ w b log b − ⟨score, b⟩ over the local polytope, and how they move.
+
+Majorisation (Domke 2009, algorithm 1), then Newton's method, then interior points where that fails:
+all three are steps of one kind of linear system, in which tables are eliminated and variables left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mlestruct import Batch, Entropy, FactorGraph
+from mlestruct.errors import Unserved
+from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.native._door import CondensedGraph, CondensedPoints, step_condensed
+from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.entropy import Rho, counting_numbers
+from mlestruct.structures.graph import only_graphs
+from mlestruct.trees import Tree, like
+
+STEPS = 150
+STALLED = 1e-6  # of a value's size: what is missing is more where inference has failed
+NEAR, TURN = 0.05, 20  # an entry's last majorising move, and how many, before Newton's method
+PATIENCE = 4  # Newton steps that come no closer, before it is given up
+PROVEN = 1e-7  # of a value's size: what may be missing where Newton's method ends
+ROUNDING = 1e-5  # relative: Newton steps below this are squared by the next
+FAINT = 1e-8  # marginals below this are only known absolutely
+LEAST, STEADY = 1e-10, 1e-4  # the last μ of the path, and a relative move at its end
+BACK = 0.01  # of the way to the path's start, from another optimum
+SHORT = 0.99  # of the way to the nearest entry that would become zero
+TINY = 1e-300
+TOGETHER = 1 << 16  # numbers of the rows that take steps together
+
+
+class Optima(NamedTuple):
+    """Beliefs, what each example's value lacks at most in units of its size, slacks of entries.
+
+    Slacks are 0 but where the path of interior points led to the optimum: there F has −μ log b
+    beside it, whose curvature (w + z)/b is that of the beliefs' derivatives.
+    """
+
+    tau: Array
+    gap: Array
+    slack: Array
+
+    @property
+    def stalled(self) -> NDArray[np.bool_]:
+        """Examples whose beliefs are no optimum: nothing that is computed from them holds."""
+        return np.asarray(~(self.gap <= STALLED))
+
+
+@dataclass(frozen=True)
+class Condensed:
+    """Minimise free energies with a weight per coordinate, and differentiate the minimisers.
+
+    Factors of any order and cards. ``weight`` per coordinate: positive on factors; negative on
+    variables as far as the whole stays convex on the local polytope. ``tol`` is the largest
+    relative change of Newton's last step; what is missing is bounded by duality. ``early`` stops
+    after so many majorising steps from uniform tables, the thesis's algorithm 1 cut short.
+    """
+
+    tol: float = 1e-9
+    steps: int = STEPS
+    early: int | None = None
+
+    def weights(self, batch: Batch[FactorGraph], rho: Rho) -> Array:
+        """The counting numbers of ρ as a weight per coordinate."""
+        only_graphs(batch.structures, "implicit fitting")
+        each = [counting_numbers(s, rho)[s.table_of] for s in batch.structures]
+        return np.concatenate([each[k] for k in batch.which])
+
+    def minimise(
+        self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
+    ) -> Optima:
+        """From uniform tables, or from the optima of nearby scores."""
+        score, weight = batch.vector(score, "scores"), batch.vector(weight, "weights")
+        found = Optima(np.empty(batch.size), np.empty(len(batch)), np.empty(batch.size))
+        for graph, members in batch.groups():
+            share = max(8, TOGETHER // graph.size)
+            for k in range(0, len(members), share):
+                self._minimise(batch, members[k : k + share], (score, weight), start, found)
+        return found
+
+    def _minimise(
+        self, batch: Batch[Any], members: Ints, given: Any, start: Optima | None, found: Optima
+    ) -> None:
+        """Write the optima of some examples of one graph."""
+        score, weight = (batch.rows(part, members) for part in given)
+        rows = Descent(batch.structure(int(members[0])), score, weight, self.tol, self.steps)
+        with np.errstate(all="ignore"):  # of steps that lead nowhere
+            if self.early is not None:
+                rows.majorise(np.arange(len(members)), self.early, -1.0)
+            elif start is None:
+                rows.resume(rows.b, rows.slack, np.full(len(members), np.inf))
+            else:
+                tau, slack = (batch.rows(part, members) for part in (start.tau, start.slack))
+                rows.resume(tau, slack, start.gap[members])
+            found.gap[members] = rows.gaps()
+        where = batch.index(members)
+        found.tau[where], found.slack[where] = rows.b.ravel(), rows.slack.ravel()
+
+    def failed(self, optima: Optima) -> NDArray[np.bool_]:
+        """Examples whose beliefs are not what was asked for; those cut short on purpose are."""
+        return optima.stalled & (self.early is None)
+
+    def respond(self, batch: Batch[FactorGraph], weight: Array, tau: Array, slope: Array) -> Array:
+        """−∂L/∂score at an optimum, ``slope`` being b·∂L/∂b."""
+        out, weight = np.empty(batch.size), batch.vector(weight, "weights")
+        tau, slope = batch.vector(tau, "tau"), batch.vector(slope, "slopes")
+        for graph, members in batch.groups():
+            rows = (batch.rows(part, members) for part in (tau, slope / tau, weight / tau))
+            found = compiled(graph).step(*rows)
+            out[batch.index(members)] = found.delta.ravel()
+        return out
+
+
+class Step(NamedTuple):
+    """Changes of beliefs, by how much prices of constraints rise, and the smallest pivots."""
+
+    delta: Array
+    price: Array
+    least: Array
+
+
+class CompiledGraph(NamedTuple):
+    """A graph as steps need it, and the constraints of tables: A b = d.
+
+    Rows of A are the states of all slots (a factor's sum less the variable's marginal), then the
+    factors' totals. ``even`` has uniform tables, which begin at ``tables``.
+    """
+
+    kernel: CondensedGraph
+    A: sp.csr_array
+    transposed: sp.csr_array
+    d: Array
+    tables: Ints
+    even: Array
+
+    def charge(self, price: Array) -> Any:
+        """What each row's prices of constraints ask of every coordinate."""
+        return (self.transposed @ price.T).T
+
+    def step(self, b: Array, slope: Array, curve: Array) -> Step:
+        """The change of each row that minimises ½ Σ curve·Δ² + slope·Δ within the polytope."""
+        found = Step(np.empty(b.shape), np.zeros((len(b), len(self.d))), np.empty(len(b)))
+        points = CondensedPoints(len(b), b.shape[1], b, slope, curve)
+        step_condensed(self.kernel, points, *found)
+        return found
+
+
+class Descent:
+    """Rows of examples of one graph, on their way to their optima."""
+
+    def __init__(
+        self, graph: FactorGraph, score: Array, weight: Array, tol: float, steps: int
+    ) -> None:
+        _refuse(graph, weight)
+        self.ready = compiled(graph)
+        self.score, self.weight, self.tol = score, weight, tol
+        self.nodes = slice(0, int(graph.node_start[-1]))
+        count = len(score)
+        self.b, self.slack = np.tile(self.ready.even, (count, 1)), np.zeros(score.shape)
+        self.price, self.gap = np.zeros((count, len(self.ready.d))), np.full(count, np.nan)
+        self.left = np.full(count, steps)  # of the steps that may still be taken
+
+    def resume(self, b: Array, slack: Array, gap: Array) -> None:
+        """From the optima of nearby scores where the gap says so, else from uniform tables."""
+        known, interior = gap <= STALLED, slack.any(axis=1)
+        self.b[known], self.slack[known] = b[known], slack[known]
+        self.majorise(np.flatnonzero(~known), TURN, NEAR)
+        lost = self.newton(np.flatnonzero(~(known & interior)))
+        self.price[lost] = 0.0
+        self.follow(lost, 1.0)
+        self.follow(np.flatnonzero(known & interior), BACK)
+
+    def gaps(self) -> Array:
+        """What each row's value lacks at most."""
+        open_ = np.flatnonzero(np.isnan(self.gap))
+        if len(open_):
+            self.gap[open_] = self.missing(open_)
+        return self.gap
+
+    def slope(self, rows: Ints) -> Array:
+        logs = np.log(np.maximum(self.b[rows], TINY))
+        return self.weight[rows] * (logs + 1.0) - self.score[rows]
+
+    def step(self, rows: Ints, slope: Array, curve: Array) -> Step:
+        """Slopes less the prices of constraints give the same steps, with smaller roundings."""
+        slope = np.ascontiguousarray(slope - self.ready.charge(self.price[rows]))
+        found = self.ready.step(self.b[rows], slope, curve)
+        self.price[rows] += found.price
+        self.left[rows] -= 1
+        return found
+
+    def majorise(self, rows: Ints, most: int, near: float) -> None:
+        """Steps by b log b ≤ b (log b₀ − 1) + b²/b₀, until no entry moves further than ``near``.
+
+        One that would not stay positive becomes 1/(10 c)², where c counts how often it did.
+        """
+        counts = np.ones(self.b.shape)
+        for _ in range(most):
+            if not len(rows):
+                return
+            b, curve = self.b[rows], 2.0 * self.weight[rows]
+            curve[:, self.nodes] = np.maximum(curve[:, self.nodes], 0.0)
+            fresh = b + self.step(rows, self.slope(rows), curve / b).delta
+            shut = ~(fresh > 0.0)
+            fresh[shut] = (10.0 * counts[rows][shut]) ** -2.0
+            counts[rows] += shut
+            self.b[rows] = fresh
+            far = np.abs(fresh - b).max(axis=1)
+            rows = rows[~(far <= near) & (self.left[rows] > 0)]
+
+    def newton(self, rows: Ints) -> Ints:
+        """Newton's method; return the rows where it comes no closer, or to no optimum.
+
+        It adds to entries that grow and multiplies those that shrink by exp(Δ/b), which lands each
+        table entry where the prices of its sums put it.
+        """
+        best, since = np.full(len(self.b), np.inf), np.zeros(len(self.b))
+        lost = [rows[:0]]
+        while len(rows := rows[self.left[rows] > 0]):
+            b, before = self.b[rows], best[rows]
+            delta, _, least = self.step(rows, self.slope(rows), self.weight[rows] / b)
+            share = delta / b
+            move, nodes = np.abs(share), self.nodes
+            move[:, nodes] = np.abs(delta[:, nodes]) / np.maximum(b[:, nodes], FAINT)
+            moved = np.nan_to_num(move.max(axis=1), nan=np.inf)
+            shrunk = np.maximum(b * np.exp(np.minimum(share, 0.0)), 1e-200)
+            self.b[rows] = np.where(share > 0.0, b + delta, shrunk)
+            foretold = (moved <= ROUNDING) & (before < np.inf)
+            done = (moved <= self.tol) | (foretold & (moved * (moved / before) ** 2 <= self.tol))
+            if done.any():
+                self.gap[rows[done]] = self.missing(rows[done])
+            closer = moved < 0.5 * before
+            best[rows] = np.where(closer, moved, before)
+            since[rows] = np.where(closer, 0, since[rows] + 1)
+            failed = ~(least > 0.0) | ~(moved < 1e6) | (done & ~(self.gap[rows] <= PROVEN))
+            failed |= ~done & (since[rows] >= PATIENCE)
+            lost.append(rows[failed])
+            rows = rows[~done & ~failed]
+        return np.concatenate(lost)
+
+    def follow(self, rows: Ints, back: float) -> None:
+        """Primal-dual interior points, from so much of the way back to uniform tables.
+
+        The path is that of F(b) − μ Σ log b, whose optima have slacks μ/b. It ends at a μ that,
+        times the number of entries, is all that is missing there.
+        """
+        mu, size = np.empty(len(self.b)), self.b.shape[1]
+        held = (1.0 - back) * self.b[rows] if back < 1.0 else 0.0
+        self.b[rows] = held + back * self.ready.even
+        mu[rows] = back * np.maximum(1.0, np.abs(self.score[rows]).mean(axis=1))
+        self.slack[rows] = mu[rows, None] / self.b[rows]
+        self.gap[rows] = np.nan
+        while len(rows := rows[self.left[rows] > 0]):
+            b, z, goal = self.b[rows], self.slack[rows], mu[rows, None] / self.b[rows]
+            delta = self.step(rows, self.slope(rows) - goal, (self.weight[rows] + z) / b).delta
+            share = delta / b
+            near, far = _reach(share), _reach(goal / z - 1.0 - share)
+            self.slack[rows] = z = z + far[:, None] * (goal - z * (1.0 + share))
+            self.b[rows] = b = b + near[:, None] * delta
+            least, root = np.minimum(near, far), np.sqrt(mu[rows])
+            shrink = np.select([least > 0.9, least > 0.5], [np.minimum(0.1, root), 0.5], 1.0)
+            mu[rows] = np.maximum(LEAST, shrink * (b * z).sum(axis=1) / size)
+            arrived = (mu[rows] == LEAST) & (np.abs(share).max(axis=1) <= STEADY)
+            rows = rows[~arrived]
+
+    def missing(self, rows: Ints) -> Array:
+        """How far each row is from its optimum at most, by the prices of its last step.
+
+        F is convex on the local polytope: F(b) − F(s) ≤ ⟨F′(b), b − s⟩, and any prices y of the
+        constraints A s = d leave a maximum per table, the sum over tables of max r − ⟨r, b⟩ with
+        r = Aᵀy − F′(b), less ⟨y, d − A b⟩. No weight need be positive: the whole is convex. In
+        units of a value's size: a nat per table, and its scores'.
+        """
+        ready, b, price = self.ready, self.b[rows], self.price[rows]
+        slope = self.slope(rows) - ready.charge(price)
+        gain = np.add.reduceat(b * slope, ready.tables, axis=1)
+        gain -= np.minimum.reduceat(slope, ready.tables, axis=1)
+        off = np.abs(price * ((ready.A @ b.T).T - ready.d)).sum(axis=1)
+        size = len(ready.tables) + 2 + np.abs(self.score[rows] * b).sum(axis=1)
+        return np.asarray((gain.sum(axis=1) + off) / size)
+
+
+def _reach(change: Array) -> Array:
+    """How much of relative changes may be made so that all numbers stay positive."""
+    return np.asarray(SHORT / np.maximum(np.max(-change, axis=1), SHORT))
+
+
+@dataclass(frozen=True)
+class Newton(Routine):
+    """The surrogate log Z of ρ's entropy and its maximiser, in the place of messages.
+
+    A few linear systems per example where messages take many sweeps. log Z is +∞ where beliefs
+    are no optimum, so that no line search goes there.
+    """
+
+    rho: Rho = None
+    inference: Condensed = field(default_factory=Condensed)
+
+    @classmethod
+    def serve(cls, entropy: Entropy) -> Newton | None:
+        """Free labelled graphs whose factors count, with a concave entropy."""
+        graphs = entropy.batch.structures
+        free = all(isinstance(g, FactorGraph) and (g.fixed < 0).all() for g in graphs)
+        if not free or not entropy.concave or entropy.temperature != 1:
+            return None
+        parts = zip(graphs, entropy.counting, strict=True)
+        positive = all((counts[g.n_nodes :] > 0).all() for g, counts in parts)
+        return cls(entropy.rho) if positive else None
+
+    def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
+        scores = batch.vector(scores, "scores")
+        weight = self.inference.weights(batch, self.rho)
+        found = self.inference.minimise(batch, scores, weight, warm)
+        inside = scores * found.tau - weight * found.tau * np.log(found.tau)
+        log_z = np.where(found.stalled, np.inf, batch.totals(inside))
+        return Beliefs(log_z, found.tau, found)
+
+    def pack(self, warm: Optima) -> Tree:
+        return tuple(warm)
+
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Optima:
+        return recalled(batch, tree)
+
+
+def recalled(batch: Batch[Any], tree: Tree) -> Optima:
+    """The optima of a batch, from a tree."""
+    none = np.empty(batch.size)
+    return Optima(*like(tree, (none, np.empty(len(batch)), none)))
+
+
+def _refuse(graph: FactorGraph, weight: Array) -> None:
+    first = int(graph.node_start[-1])
+    if not (weight[:, first:] > 0).all():
+        m, k = (int(one[0]) for one in np.nonzero(~(weight[:, first:] > 0)))
+        raise ValueError(
+            f"a table entry of factor {graph.table_of[first + k] - graph.n_nodes} has weight "
+            f"{weight[m, first + k]:g}; entropies of factors need positive weights"
+        )
+
+
+@kept
+def compiled(graph: FactorGraph) -> CompiledGraph:
+    """One symbolic factorisation: 784 unknowns for a binary image of 28 × 28, not 7,616."""
+    only_graphs([graph], "implicit fitting")
+    if (graph.fixed >= 0).any():
+        k = int(np.argmax(graph.fixed >= 0))
+        raise Unserved(f"coordinate {k} is fixed; implicit fitting takes free graphs")
+    scope, scope_start = graph.scope, graph.scope_start
+    slot_start = np.append(0, np.cumsum(graph.cards[scope]))
+    free = np.append(0, np.cumsum(graph.cards - 1))
+    slots = [np.arange(free[i], free[i + 1]) for i in scope]
+    nodes = [np.arange(*ends) for ends in pairwise(free)]
+    factors = [np.concatenate(slots[first:last]) for first, last in pairwise(scope_start)]
+    cliques = nodes + factors
+    rows = np.concatenate([np.repeat(clique, len(clique)) for clique in cliques])
+    columns = np.concatenate([np.tile(clique, len(clique)) for clique in cliques])
+    position, column, reach_start, reach, places = _factor(int(free[-1]), rows, columns)
+    entry, node, slot = graph.below
+    sent, states = slot_start[slot] + node - graph.node_start[scope[slot]], int(slot_start[-1])
+    owner = np.arange(states)
+    home = owner + np.repeat(graph.node_start[scope] - slot_start[:-1], graph.cards[scope])
+    tables, first = np.arange(graph.node_start[-1], graph.size), graph.n_nodes
+    A = sp.csr_array(
+        (
+            np.concatenate([np.ones(len(sent)), -np.ones(states), np.ones(len(tables))]),
+            (
+                np.concatenate([sent, owner, states + graph.table_of[tables] - first]),
+                np.concatenate([entry, home, tables]),
+            ),
+        ),
+        shape=(states + graph.n_factors, graph.size),
+    )
+    starts = np.concatenate([graph.node_start[:-1], graph.table_start[:-1]])
+    kernel = CondensedGraph(
+        graph.n_nodes, graph.n_factors, int(free[-1]), len(sent), len(places),
+        graph.node_start, graph.table_start, scope_start, scope, slot_start, sent,
+        position, position[np.concatenate([free[:0], *slots])], places, column, reach_start, reach,
+    )  # fmt: skip
+    interior = graph.interior()
+    assert interior is not None
+    d = np.repeat([0.0, 1.0], [states, graph.n_factors])
+    return CompiledGraph(kernel, A, sp.csr_array(A.T), d, starts, interior)
+
+
+def _factor(size: int, rows: Ints, columns: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """The elimination order of a symmetric matrix, the pattern of its factor, and where its
+    entries lie there: column by column, row by row.
+    """
+    from scipy.sparse.linalg import splu
+
+    none = np.zeros(0, dtype=np.int64)
+    if not size:
+        return none, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), none, none
+    full = sp.csc_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
+    # diagonally dominant, and nothing above 0 beside the diagonal: no entry of a factor cancels
+    full = sp.csc_array(4 * len(rows) * sp.eye_array(size) - full - full.T)
+    known = splu(full, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    position = known.perm_c.astype(np.int64)
+    lower = sp.csr_array(sp.tril(known.L, -1))
+    lower.eliminate_zeros()
+    lower.sort_indices()
+    start, reach = lower.indptr.astype(np.int64), lower.indices.astype(np.int64)
+    column = np.append(0, np.cumsum(np.bincount(reach, minlength=size)))
+    number = sp.csr_array((np.arange(1.0, len(reach) + 1), reach, start), shape=(size, size))
+    low, high = np.sort([position[rows], position[columns]], axis=0)
+    beside = np.asarray(number[high, low]).ravel().astype(np.int64) - 1
+    return position, column, start, reach, np.where(low == high, len(reach) + low, beside)
