@@ -91,7 +91,7 @@ class Condensed:
     ) -> None:
         """Write the optima of some examples of one graph."""
         score, weight = (batch.rows(part, members) for part in given)
-        rows = Descent(batch.structure(int(members[0])), score, weight, self.tol, self.steps)
+        rows = OptimaSearch(batch.structure(int(members[0])), score, weight, self.tol, self.steps)
         with np.errstate(all="ignore"):  # of steps that lead nowhere
             if self.early is not None:
                 rows.majorise(np.arange(len(members)), self.early, -1.0)
@@ -119,7 +119,7 @@ class Condensed:
         return out
 
 
-class Step(NamedTuple):
+class PolytopeStep(NamedTuple):
     """Changes of beliefs, by how much prices of constraints rise, and the smallest pivots."""
 
     delta: Array
@@ -127,7 +127,7 @@ class Step(NamedTuple):
     least: Array
 
 
-class CompiledGraph(NamedTuple):
+class LocalPolytope(NamedTuple):
     """A graph as steps need it, and the constraints of tables: A b = d.
 
     Rows of A are the states of all slots (a factor's sum less the variable's marginal), then the
@@ -145,15 +145,15 @@ class CompiledGraph(NamedTuple):
         """What each row's prices of constraints ask of every coordinate."""
         return (self.transposed @ price.T).T
 
-    def step(self, b: Array, slope: Array, curve: Array) -> Step:
+    def step(self, b: Array, slope: Array, curve: Array) -> PolytopeStep:
         """The change of each row that minimises ½ Σ curve·Δ² + slope·Δ within the polytope."""
-        found = Step(np.empty(b.shape), np.zeros((len(b), len(self.d))), np.empty(len(b)))
+        found = PolytopeStep(np.empty(b.shape), np.zeros((len(b), len(self.d))), np.empty(len(b)))
         points = CondensedPoints(len(b), b.shape[1], b, slope, curve)
         step_condensed(self.kernel, points, *found)
         return found
 
 
-class Descent:
+class OptimaSearch:
     """Rows of examples of one graph, on their way to their optima."""
 
     def __init__(
@@ -189,7 +189,7 @@ class Descent:
         logs = np.log(np.maximum(self.b[rows], TINY))
         return self.weight[rows] * (logs + 1.0) - self.score[rows]
 
-    def step(self, rows: Ints, slope: Array, curve: Array) -> Step:
+    def step(self, rows: Ints, slope: Array, curve: Array) -> PolytopeStep:
         """Slopes less the prices of constraints give the same steps, with smaller roundings."""
         slope = np.ascontiguousarray(slope - self.ready.charge(self.price[rows]))
         found = self.ready.step(self.b[rows], slope, curve)
@@ -347,7 +347,7 @@ def _refuse(graph: FactorGraph, weight: Array) -> None:
 
 
 @kept
-def compiled(graph: FactorGraph) -> CompiledGraph:
+def compiled(graph: FactorGraph) -> LocalPolytope:
     """One symbolic factorisation: 784 unknowns for a binary image of 28 × 28, not 7,616."""
     only_graphs([graph], "implicit fitting")
     if (graph.fixed >= 0).any():
@@ -387,7 +387,7 @@ def compiled(graph: FactorGraph) -> CompiledGraph:
     interior = graph.interior()
     assert interior is not None
     d = np.repeat([0.0, 1.0], [states, graph.n_factors])
-    return CompiledGraph(kernel, A, sp.csr_array(A.T), d, starts, interior)
+    return LocalPolytope(kernel, A, sp.csr_array(A.T), d, starts, interior)
 
 
 def _factor(size: int, rows: Ints, columns: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
