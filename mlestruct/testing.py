@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
-from mlestruct.inference.exact.enumeration import LISTABLE
-from mlestruct.inference.exact.enumeration import outcomes as every
+from mlestruct.inference.exact import LISTABLE
+from mlestruct.inference.exact import outcomes as every
 from mlestruct.oracle import HULL, BruteForce, Oracle, perturbable
 from mlestruct.structures.base import Array, Structure
 from mlestruct.structures.batch import Batch

@@ -25,9 +25,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4938,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3461, r"mlestruct/inference/"),
+    "inference": (3294, r"mlestruct/inference/"),
     "learning": (
-        5257,
+        5250,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -38,9 +38,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (3081, r"mlestruct/estimators/"),
     "families": (2292, r"mlestruct/families/"),
-    "extras": (1878, r"mlestruct/"),
+    "extras": (1879, r"mlestruct/"),
 }
-RAW = {"tests": 34133, "benchmarks": 7684}  # all lines, blank ones and comments included
+RAW = {"tests": 34122, "benchmarks": 7684}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -101,8 +101,7 @@ def _attempts(
             if own.polytope == HULL:
                 yield _asked(own, one, score)
     else:
-        from mlestruct.inference.exact.elimination import best_states
-        from mlestruct.inference.exact.treewidth import plan
+        from mlestruct.inference.elimination import best_states, plan
 
         cost = plan(structure).estimate
         if cost.complete and cost.gib <= NARROW:

@@ -95,9 +95,8 @@ class Routine(Protocol):
 
 
 ROUTINES = (
-    ("mlestruct.inference.graph.forward_backward:ForwardBackward", "FactorGraph"),
-    ("mlestruct.inference.exact.paths:PathSums", "Paths"),
-    ("mlestruct.inference.exact.front:ExactSums", "RegionGraph", "Ising"),
+    ("mlestruct.inference.forests:ForwardBackward", "FactorGraph"),
+    ("mlestruct.inference.exact:ExactSums", "Paths", "RegionGraph", "Ising"),
     ("mlestruct.inference.matching.odd:HullScaling", "Matching"),
     ("mlestruct.inference.matching.scaling:Scaling", "BipartiteMatching", "Matching"),
     ("mlestruct.inference.graph.sum_product:SumProduct", "FactorGraph"),

@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
-from mlestruct.inference.exact.common import MEMORY
-from mlestruct.inference.exact.elimination import sample_states
-from mlestruct.inference.exact.paths import graph_of
-from mlestruct.inference.exact.treewidth import estimate, possible_states
+from mlestruct.inference.elimination import MEMORY, estimate, possible_states, sample_states
+from mlestruct.inference.exact import graph_of
 from mlestruct.inference.graph.plan import neighbours
 from mlestruct.inference.scores import as_scores
 from mlestruct.native._door import (

@@ -24,9 +24,8 @@ from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference, Propagation, Summed
-from mlestruct.inference.exact import exact
-from mlestruct.inference.exact.common import MEMORY
-from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.inference.elimination import MEMORY
+from mlestruct.inference.exact import ExactSums
 from mlestruct.lbfgs import Descent, Step
 from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
 from mlestruct.objectives import Head, Objective, Surrogate
@@ -204,17 +203,6 @@ def refuse(name: str, route: str, **unused: Any) -> None:
         raise ValueError(f"{name} has a direct route only, not route={route!r}")
 
 
-@dataclass(frozen=True)
-class Sums(Routine):
-    """:func:`mlestruct.inference.exact.front.exact` in the place of messages."""
-
-    memory: float = MEMORY
-    exact = True
-
-    def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
-        return exact(batch, scores, memory=self.memory)
-
-
 def exact_mle(
     rho: Rho = None,
     oracle: Any = None,
@@ -229,7 +217,7 @@ def exact_mle(
     """
     refuse("exact_mle", route, rho=rho, oracle=oracle)
     words = (HULL, "exact (every outcome is summed)")
-    sums, recipe = Sums(memory), Summed(memory)
+    sums, recipe = ExactSums(memory), Summed(memory)
     ends = {"inference": recipe, "partly": "summed", **settings}
     return Primal("exact_mle", lambda batch: Surrogate(sums), *words, **ends)
 

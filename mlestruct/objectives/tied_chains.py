@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.engine import Shard
 from mlestruct.features import Shared, Tied
-from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.native._door import (
     Sequences,

@@ -13,7 +13,8 @@ import numpy as np
 from mlestruct.errors import Infeasible
 from mlestruct.files import content
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.exact import estimate, exact
+from mlestruct.inference.elimination import estimate
+from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch

@@ -59,7 +59,7 @@ def _graph(graph: FactorGraph) -> float:
         return CALL + COORDINATE * graph.size
     if graph.size > WIDE:
         return float("inf")
-    from mlestruct.inference.exact.treewidth import estimate
+    from mlestruct.inference.elimination import estimate
 
     found = estimate(graph)
     return found.seconds if found.complete else float("inf")

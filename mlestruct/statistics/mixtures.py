@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.dual import interior
-from mlestruct.inference.exact.common import over_rows
+from mlestruct.inference.exact import over_rows
 from mlestruct.limits import check, parts
 from mlestruct.native._door import AnswerPool, MixtureViews, climb
 from mlestruct.native._door import Mixtures as Rows

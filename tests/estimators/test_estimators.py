@@ -7,8 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import data
-from mlestruct.inference.exact import exact
-from mlestruct.inference.exact.enumeration import outcomes
+from mlestruct.inference.exact import exact, outcomes
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import mlestruct as ms
 from mlestruct.estimators.predictor import Predictor
 from mlestruct.inference import best, decode
 from mlestruct.inference.bounds import outcome_interval
-from mlestruct.inference.exact.elimination import best_states
+from mlestruct.inference.elimination import best_states
 from mlestruct.oracle import load
 
 

@@ -39,8 +39,7 @@ from mlestruct import (
 from mlestruct.errors import DataWarning
 from mlestruct.families.joint.prediction import Mixture
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.exact import matchings, outcomes
-from mlestruct.inference.exact.enumeration import LISTABLE
+from mlestruct.inference.exact import LISTABLE, matchings, outcomes
 from mlestruct.statistics.affordability import seconds
 from mlestruct.structures import Structure
 from mlestruct.structures.graph import grid_edges

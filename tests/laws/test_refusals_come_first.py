@@ -40,9 +40,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         routine = getattr(import_module(home), name)
         monkeypatch.setattr(routine, "many", found.around(routine.many))
     monkeypatch.setattr(Validated, "many", found.around(Validated.many))
-    for module in ("statistics.interval", "statistics.evidence", "inference.exact.front"):
+    for module in ("statistics.interval", "statistics.evidence", "inference.exact"):
         home = import_module(f"mlestruct.{module}")
-        name = "solve" if module.endswith("front") else "exact"
+        name = "solve" if module.endswith(".exact") else "exact"
         monkeypatch.setattr(home, name, found.around(getattr(home, name)))
     annealing = import_module("mlestruct.statistics.annealing")
     monkeypatch.setattr(annealing, "_interval", found.around(annealing._interval))

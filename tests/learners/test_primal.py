@@ -9,7 +9,8 @@ from scipy.special import logsumexp
 
 import mlestruct as ms
 from mlestruct.features import Dense, Tied
-from mlestruct.inference.exact import exact, sample_states
+from mlestruct.inference.elimination import sample_states
+from mlestruct.inference.exact import exact
 from mlestruct.learners import LEARNERS
 from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices

@@ -7,8 +7,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.errors import Infeasible
-from mlestruct.inference.exact.paths import PathSums
-from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.inference.exact import solve
+from mlestruct.inference.forests import ForwardBackward
 from mlestruct.native._door import (
     AttributeRows,
     ChainShape,
@@ -196,10 +196,8 @@ STRUCTURES = [
 @pytest.mark.parametrize("structure", STRUCTURES, ids=lambda s: f"{type(s).__name__}-{s.size}")
 def test_scores_that_are_no_numbers_are_refused_wherever_they_stand(structure, wrong, rng):
     """Exponentials of NaN are zero in the kernels: it must be found otherwise."""
-    batch = ms.Batch.of(structure, count=1)
-    routine = PathSums() if isinstance(structure, ms.Paths) else ForwardBackward()
     for place in range(structure.size):
         scores = rng.standard_normal(structure.size)
         scores[place] = wrong
         with pytest.raises(Infeasible, match="finite score"):
-            routine.many(batch, scores)
+            solve(structure, scores[None], 1.0)

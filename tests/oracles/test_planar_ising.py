@@ -9,7 +9,7 @@ from mlestruct_oracles.cp_sat import CPSat
 from mlestruct_oracles.planar_ising import PlanarIsing
 
 from mlestruct import Batch, Infeasible, Ising, grid
-from mlestruct.inference.exact.kasteleyn import kasteleyn
+from mlestruct.inference.planar import kasteleyn
 from mlestruct.oracle import Validated
 from mlestruct.testing import check_entropy, check_oracle, check_structure
 

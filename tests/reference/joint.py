@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.inference.exact.common import refuse_large
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Ints
 
@@ -15,7 +14,9 @@ DIMENSIONS = 32  # NumPy's, before 2.0
 def joint_scores(graph: FactorGraph, score: ArrayLike) -> Array:
     """The score of every labelling, as a table with one axis per variable."""
     values = np.asarray(score, dtype=float)
-    refuse_large(float(np.prod(graph.cards.astype(float))), "labellings")
+    count = float(np.prod(graph.cards.astype(float)))
+    if count > 1 << 24:
+        raise ValueError(f"{count:.3g} labellings are too many for a table")
     if graph.n_nodes > DIMENSIONS:
         raise ValueError(f"a table over {graph.n_nodes} variables has too many axes for NumPy")
     joint = np.zeros(tuple(graph.cards))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.inference.exact import count_matchings, exact, matchings
+from mlestruct.inference.exact import exact, matchings, outcomes
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
@@ -99,7 +99,7 @@ def partial_bipartite(inputs: Fields, expected: Fields) -> Iterator[Got]:
     theta = inputs.array("theta", 2)
     structure = BipartiteMatching(theta.shape[0], theta.shape[1], "partial")
     if "n_matchings" in expected:
-        yield Got(("n_matchings",), count_matchings(structure))
+        yield Got(("n_matchings",), len(outcomes(structure)))
     yield from _exact(structure, theta, theta.shape, expected)
     yield from _variants(structure, theta, theta.shape, expected, "logZ", HULL)
 

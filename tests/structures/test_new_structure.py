@@ -11,8 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 import mlestruct as ms
-from mlestruct.inference.exact import exact
-from mlestruct.inference.exact.front import solve
+from mlestruct.inference.exact import exact, solve
 from mlestruct.learners import exact_mle
 from mlestruct.oracle import HULL, Counted, load, registry, resolve
 from mlestruct.oracle.registry import Entry

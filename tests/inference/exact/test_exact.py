@@ -6,13 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from mlestruct.inference.exact import (
-    count_matchings,
-    exact,
-    grid_by_rows,
-    matchings,
-    outcomes,
-)
+from mlestruct.inference.exact import exact, matchings, outcomes
+from mlestruct.inference.grids import grid_by_rows
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, grid
 from mlestruct.structures.batch import Batch
 
@@ -23,7 +18,7 @@ COMPLETE_60 = FactorGraph([2] * 60, list(itertools.combinations(range(60), 2)))
 def test_counts(kind):
     structure = BipartiteMatching(3, 3 if kind == "perfect" else 4, kind)
     log_z = exact(structure, np.zeros(structure.size)).log_z
-    assert count_matchings(structure) == len(outcomes(structure)) == round(math.exp(log_z))
+    assert len(outcomes(structure)) == round(math.exp(log_z))
 
 
 @pytest.mark.parametrize(

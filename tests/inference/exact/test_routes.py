@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.exact import (
-    elimination,
-    estimate,
-    exact,
-    grid_by_rows,
-    outcomes,
-    solve,
-)
+from mlestruct.inference import elimination
+from mlestruct.inference.elimination import estimate
+from mlestruct.inference.exact import exact, outcomes, solve
+from mlestruct.inference.grids import grid_by_rows
 from mlestruct.structures import (
     BipartiteMatching,
     BMatching,
@@ -76,7 +72,7 @@ OTHERS = {
 def test_elimination_is_the_sum_over_all_labellings(name, scale, rng):
     graph = GRAPHS[name]
     scores = scale * rng.normal(size=(3, graph.size))
-    log_z, tau = elimination.marginals(graph, scores)
+    log_z, tau = elimination.eliminated(graph, scores)
     for m in range(3):
         expected = summed(graph, scores[m])
         assert log_z[m] == pytest.approx(expected[0], abs=1e-11 * scale)
@@ -132,7 +128,7 @@ def exact_pair(graph, score):
 
 
 def eliminated(graph, score):
-    log_z, tau = elimination.marginals(graph, score[None])
+    log_z, tau = elimination.eliminated(graph, score[None])
     return log_z[0], tau[0]
 
 
@@ -150,8 +146,8 @@ def test_a_batch_of_many_structures(rng):
 def test_a_small_memory_only_cuts_the_batch(rng):
     graph = ms.grid(4, 4)
     scores = rng.normal(size=(7, graph.size))
-    whole = elimination.marginals(graph, scores)
-    parts = elimination.marginals(graph, scores, memory=2.5 * estimate(graph).gib)
+    whole = elimination.eliminated(graph, scores)
+    parts = elimination.eliminated(graph, scores, memory=2.5 * estimate(graph).gib)
     np.testing.assert_allclose(parts[0], whole[0], rtol=1e-14)
     np.testing.assert_allclose(parts[1], whole[1], atol=1e-14)
 
@@ -161,7 +157,7 @@ def test_ising_8x8(rng):
     graph = ms.grid(8, 8)
     score = np.concatenate([np.zeros(128), np.tile([0.5, -0.5, -0.5, 0.5], graph.n_factors)])
     assert exact(graph, score).log_z == pytest.approx(61.20848905, abs=5e-9)
-    other = elimination.marginals(graph, score[None])
+    other = elimination.eliminated(graph, score[None])
     found = exact(graph, score)
     np.testing.assert_allclose(found.tau, other[1][0], atol=1e-13)
     corner = found.tau[graph.table_start[0] :][:4]
@@ -174,9 +170,9 @@ def test_ising_8x8(rng):
 def test_site_by_site_agrees_with_elimination(rows, columns, states, rng):
     score = 3 * rng.normal(size=ms.grid(rows, columns, states).size)
     found = grid_by_rows(rows, columns, states, score)
-    log_z, tau = elimination.marginals(ms.grid(rows, columns, states), score[None])
-    assert found.log_z == pytest.approx(log_z[0], abs=1e-11)
-    np.testing.assert_allclose(found.tau, tau[0], atol=1e-12)
+    log_z, tau = elimination.eliminated(ms.grid(rows, columns, states), score[None])
+    assert found[0] == pytest.approx(log_z[0], abs=1e-11)
+    np.testing.assert_allclose(found[1], tau[0], atol=1e-12)
 
 
 def test_strong_grids_leave_the_linear_domain(rng):

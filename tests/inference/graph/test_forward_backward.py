@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.inference.forests import ForwardBackward
 
 
 def by_numpy(graph, score):

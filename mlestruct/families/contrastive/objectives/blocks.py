@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, seen
-from mlestruct.inference.graph.forward_backward import ForwardBackward
+from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.graph.plan import neighbours
 from mlestruct.structures.base import Array, Ints, kept
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.inference.exact.common import MEMORY, Exact, refuse_memory
+from mlestruct.inference.elimination import MEMORY, refuse_memory
 from mlestruct.native._door import GridTables, grid_marginals
 from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.graph import FactorGraph, grid
@@ -48,8 +48,8 @@ def sides(graph: FactorGraph) -> tuple[int, int] | None:
 
 def grid_by_rows(
     rows: int, columns: int, states: int, score: ArrayLike, memory: float = MEMORY
-) -> Exact:
-    """A graph laid out as ``grid`` does: O(rows · columns · states^(shorter + 1)).
+) -> tuple[float, Array]:
+    """log Z and τ of a graph laid out as ``grid`` does: O(rows · columns · states^(shorter + 1)).
 
     Three passes for log Z and marginals; memory (shorter + longer + 2) tables of states^shorter.
     """
@@ -60,7 +60,9 @@ def grid_by_rows(
     node, across, down = (np.zeros(part.shape) for part in lattice)
     (tables, shift), log_z = _tables(lattice), np.empty(1)
     grid_marginals(tables, log_z, node, across, down)
-    return Exact(float(log_z[0]) + shift, _flat(Lattice(node, across, down), flipped))
+    if flipped:
+        node, across, down = node.swapaxes(0, 1), down.swapaxes(0, 1), across.swapaxes(0, 1)
+    return float(log_z[0]) + shift, np.concatenate([p.ravel() for p in (node, across, down)])
 
 
 def safe(rows: int, columns: int, states: int, score: Array) -> bool:
@@ -86,12 +88,6 @@ def _lattice(rows: int, columns: int, states: int, score: Array) -> tuple[Lattic
         return Lattice(node, across, down), False
     turned = Lattice(node.swapaxes(0, 1), down.swapaxes(0, 1), across.swapaxes(0, 1))
     return turned, True
-
-
-def _flat(tau: Lattice, flipped: bool) -> Array:
-    if flipped:
-        tau = Lattice(tau.node.swapaxes(0, 1), tau.down.swapaxes(0, 1), tau.across.swapaxes(0, 1))
-    return np.concatenate([part.ravel() for part in tau])
 
 
 def _tables(lattice: Lattice) -> tuple[GridTables, float]:

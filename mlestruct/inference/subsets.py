@@ -1,4 +1,10 @@
-"""Exact log Z and marginals of matchings of up to some twenty nodes a side, row by row."""
+"""Exact log Z and marginals of matchings of up to some twenty nodes a side, over subsets of nodes.
+
+Products of e^score are summed as they are, where no weight exceeds 1: twenty times faster than in
+logarithms, which serve general graphs whose outcomes are all so improbable by those weights that
+products vanish. Ryser's formula takes as long (2ⁿ·n) but subtracts: on 20 × 20 it loses ten
+digits. Sums over subsets only add.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
-from mlestruct.inference.exact.common import refuse_memory, two_to
-from mlestruct.inference.exact.subsets import pairs_in_logarithms, pairs_of_weights, sets_of_weights
+from mlestruct.inference.elimination import refuse_memory, two_to
+from mlestruct.native._door import PlaceWeights, sum_pairs, sum_sets_by_items, sum_sets_by_rows
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array
 
@@ -65,7 +71,9 @@ def _sums(scores: Array, alone: Array, full: bool, by_rows: bool) -> Sums:
 def _priced(scores: Array, alone: Array, full: bool, by_rows: bool, prices: Prices) -> Sums:
     item, place, total = prices
     weights, own = np.exp(scores - item[:, :, None] - place[:, None]), np.exp(alone - item)
-    z, tau = sets_of_weights(weights, own, np.exp(-place), full, by_rows)
+    z, tau, (count, items, places) = np.empty(len(weights)), np.empty(weights.shape), weights.shape
+    given = PlaceWeights(count, items, places, weights, own, np.exp(-place), full)
+    (sum_sets_by_rows if by_rows else sum_sets_by_items)(given, z, tau)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(z) + total, tau / z[:, None, None]
 
@@ -102,12 +110,14 @@ def _pairs(scores: Array, alone: Array) -> Sums:
     """Of a pair's score half is each node's, so that no weight exceeds 1."""
     pairs = np.maximum(scores.max(axis=1), scores.max(axis=2))
     top = _top(np.maximum(alone, pairs / 2.0))
-    z, tau = pairs_of_weights(np.exp(scores - top[:, :, None] - top[:, None]), np.exp(alone - top))
+    weights, z = np.exp(scores - top[:, :, None] - top[:, None]), np.empty(len(scores))
+    tau = np.empty(weights.shape)
+    sum_pairs(len(weights), weights.shape[1], weights, np.exp(alone - top), z, tau)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_z, tau = np.log(z) + top.sum(axis=1), tau / z[:, None, None]
     for m in np.flatnonzero(~(z > VANISHING)):
         tau[m] = 0.0
-        log_z[m] = pairs_in_logarithms(scores[m], alone, tau[m])
+        log_z[m] = _pairs_in_logarithms(scores[m], alone, tau[m])
     return log_z, tau
 
 
@@ -124,3 +134,29 @@ def _found(structure: BipartiteMatching | Matching, log_z: Array, tau: Array) ->
     if not np.isfinite(log_z).all():
         raise Infeasible(structure.impossible() or "no matching has a finite score")
     return log_z, np.minimum(tau, 1.0).reshape(len(tau), -1)
+
+
+def _pairs_in_logarithms(score: Array, alone: Array, tau: Array) -> float:
+    """log Z and τ of one graph by sums of logarithms. O(2ⁿ · n), by arrays."""
+    n = len(score)
+    inside, outside = np.full(1 << n, -np.inf), np.full(1 << n, -np.inf)
+    inside[0] = outside[-1] = 0.0
+    for i in range(n):
+        rest, left = inside[: 1 << i], inside[1 << i : 2 << i]
+        left[:] = rest + alone[i]
+        for j in range(i):
+            _add(left.reshape(-1, 2, 1 << j)[:, 1], rest.reshape(-1, 2, 1 << j)[:, 0] + score[j, i])
+    log_z = float(inside[-1])
+    for i in range(n if log_z > -np.inf else 0)[::-1]:
+        rest, left = outside[: 1 << i], outside[1 << i : 2 << i]
+        _add(rest, left + alone[i])
+        for j in range(i):
+            given = left.reshape(-1, 2, 1 << j)[:, 1] + score[j, i]
+            without = inside[: 1 << i].reshape(-1, 2, 1 << j)[:, 0]
+            _add(rest.reshape(-1, 2, 1 << j)[:, 0], given)
+            tau[j, i] = np.exp(without + given - log_z).sum()
+    return log_z
+
+
+def _add(to: Array, more: Array) -> None:
+    to[...] = np.logaddexp(to, more)

@@ -1,0 +1,406 @@
+"""Exact labelled graphs of small width: sum variables out one by one, then walk back.
+
+An order of elimination, and what it would cost, is found before any number is summed. Summing
+variable v out of the tables that hold it leaves a message over its neighbours S, and p(v | S) =
+table / message. Those conditionals are numbers in [0, 1], so that everything on the way back
+(marginals, samples) is free of logarithms, divisions and underflow.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mlestruct.errors import Infeasible
+from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.graph import FactorGraph
+
+MEMORY = 2.0  # GiB that tables may take
+CHUNK = 1 / 32  # GiB of tables of examples that are worked on together
+HOPELESS = 45.0  # log2 of a table's entries at which the search for an order stops
+NANOSECONDS = 30.0  # per table entry, both ways, measured on binary grids
+NARROW = 8  # width up to which no other order than min-fill is tried
+CROWDED = 24  # neighbours above which missing links are not counted any more
+AXES = 62  # NumPy's limit, less one for the examples
+ADVICE = "raise it, or use marginals() for a surrogate with a certificate"
+
+
+def two_to(power: float) -> float:
+    """2 to this power, at most 2**1000: beyond 2**1023 Python raises and NumPy warns."""
+    return float(2.0 ** min(power, 1000.0))
+
+
+def refuse_memory(numbers: float, memory: float, what: str) -> None:
+    """A ValueError with the size, above ``memory`` GiB."""
+    gib = 8.0 * numbers / 2**30
+    if gib > memory:
+        raise ValueError(
+            f"{what} would need {gib:.3g} GiB, the limit is memory={memory:g} GiB: {ADVICE}"
+        )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Width (the largest number of variables a table conditions on), GiB and seconds an example.
+
+    ``complete`` is False where the search stopped early: the numbers are then lower bounds of what
+    its order would have needed.
+    """
+
+    width: int
+    gib: float
+    seconds: float
+    complete: bool = True
+
+    def __str__(self) -> str:
+        least = "" if self.complete else "at least "
+        return (
+            f"width {least}{self.width}: {least}{self.gib:.3g} GiB "
+            f"and {least}{self.seconds:.2g} s an example"
+        )
+
+
+class PossibleEntries(NamedTuple):
+    """The possible entries of one node or factor: variables of two or more states, coordinates."""
+
+    scope: tuple[int, ...]
+    place: Ints
+
+
+class Clique(NamedTuple):
+    """A variable to sum out and those it is then conditioned on, in the order they will be."""
+
+    variable: int
+    given: tuple[int, ...]
+    parent: int  # position of the clique that receives the sum; −1: none
+    tables: tuple[PossibleEntries, ...]  # ``place`` already has one axis per variable of the clique
+    children: tuple[int, ...]
+
+
+class EliminationPlan(NamedTuple):
+    """Cliques in elimination order, the states that are possible, and what is certain already."""
+
+    cliques: tuple[Clique, ...]
+    states: tuple[Ints, ...]  # the possible states of every variable
+    certain: Ints  # coordinates every outcome uses
+    estimate: Estimate
+
+
+def estimate(graph: FactorGraph) -> Estimate:
+    """What elimination would cost, found without summing anything.
+
+    >>> from mlestruct.structures import grid
+    >>> estimate(grid(4, 4)).width
+    4
+    """
+    return _best_order(graph)[1]
+
+
+@kept
+def plan(graph: FactorGraph) -> EliminationPlan:
+    """The order, and everything about tables that does not depend on scores."""
+    states = possible_states(graph)
+    (order, given, complete), cost = _best_order(graph)
+    if not complete:
+        return EliminationPlan((), states, np.zeros(0, dtype=np.int64), cost)
+    position = {v: i for i, v in enumerate(order)}
+    assigned: list[list[PossibleEntries]] = [[] for _ in order]
+    certain = []
+    for table in _tables(graph, states):
+        if table.scope:
+            assigned[min(position[v] for v in table.scope)].append(table)
+        else:
+            certain.append(int(table.place))
+    ranked = [tuple(sorted(around, key=position.__getitem__)) for around in given]
+    # A sum goes to the clique of the first of its variables to be summed out next.
+    parent = [position[around[0]] if around else -1 for around in ranked]
+    children: list[list[int]] = [[] for _ in order]
+    cliques = []
+    for i, (v, p) in enumerate(zip(order, parent, strict=True)):
+        tables = tuple(_aligned(table, (v, *ranked[i])) for table in assigned[i])
+        cliques.append(Clique(v, ranked[i], p, tables, tuple(children[i])))
+        if p >= 0:
+            children[p].append(i)
+    return EliminationPlan(tuple(cliques), states, np.array(certain, dtype=np.int64), cost)
+
+
+def possible_states(graph: FactorGraph) -> tuple[Ints, ...]:
+    """Every variable's states that are not fixed away."""
+    open_ = np.split(~graph.closed()[: graph.node_start[-1]], graph.node_start[1:-1])
+    found = [np.flatnonzero(states) for states in open_[: graph.n_nodes]]
+    for i, states in enumerate(found):
+        if len(states) == 0:
+            raise Infeasible(f"variable {i} has no possible state left")
+    return tuple(found)
+
+
+def _tables(graph: FactorGraph, states: tuple[Ints, ...]) -> list[PossibleEntries]:
+    """Node and factor tables without impossible states and certain variables."""
+    scopes = [*([v] for v in range(graph.n_nodes)), *_scopes(graph)]
+    starts = [*graph.node_start[:-1].tolist(), *graph.table_start[:-1].tolist()]
+    found = []
+    for scope, first in zip(scopes, starts, strict=True):
+        sizes = graph.cards[scope]
+        whole = first + np.arange(sizes.prod()).reshape(tuple(sizes))
+        part = whole[np.ix_(*(states[v] for v in scope))]
+        free = tuple(v for v in scope if len(states[v]) > 1)
+        found.append(PossibleEntries(free, np.squeeze(part)))
+    return found
+
+
+def _scopes(graph: FactorGraph) -> list[list[int]]:
+    return [part.tolist() for part in np.split(graph.scope, graph.scope_start[1:-1])][
+        : graph.n_factors
+    ]
+
+
+def _aligned(table: PossibleEntries, clique: tuple[int, ...]) -> PossibleEntries:
+    """The table with its axes in the clique's order, and axes of length one for the others."""
+    axis = [clique.index(v) for v in table.scope]
+    shape = np.ones(len(clique), dtype=int)
+    shape[axis] = table.place.shape
+    return PossibleEntries(table.scope, table.place.transpose(np.argsort(axis)).reshape(shape))
+
+
+class Order(NamedTuple):
+    """Variables as they are summed out, and the neighbours each one then has."""
+
+    variables: list[int]
+    given: list[tuple[int, ...]]
+    complete: bool
+
+
+@kept
+def _best_order(graph: FactorGraph) -> tuple[Order, Estimate]:
+    """The cheapest of min-fill, the variables as numbered, and narrow-band (Cuthill-McKee).
+
+    Min-fill breaks ties badly on large grids: width 35 on 24 × 24, where row by row needs 24.
+    """
+    states = possible_states(graph)
+    near = _neighbours(graph, states)
+    bits = np.log2([len(s) for s in states])
+    found = [_summed_out(near, bits)]
+    cost = [_cost(bits, found[0])]
+    if cost[0].width > NARROW:
+        for sequence in (sorted(near), _banded(near)):
+            found.append(_summed_out(near, bits, sequence))
+            cost.append(_cost(bits, found[-1]))
+    k = min(range(len(found)), key=lambda k: (not cost[k].complete, cost[k].seconds))
+    return found[k], cost[k]
+
+
+def _neighbours(graph: FactorGraph, states: tuple[Ints, ...]) -> dict[int, set[int]]:
+    near: dict[int, set[int]] = {v: set() for v, s in enumerate(states) if len(s) > 1}
+    for scope in _scopes(graph):
+        free = [v for v in scope if v in near]
+        for v in free:
+            near[v].update(u for u in free if u != v)
+    return near
+
+
+def _banded(near: dict[int, set[int]]) -> list[int]:
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    names = sorted(near)
+    place = {v: i for i, v in enumerate(names)}
+    pairs = np.array([(place[v], place[u]) for v in names for u in near[v]]).reshape(-1, 2)
+    graph = sp.csr_array((np.ones(len(pairs)), pairs.T), shape=(len(names),) * 2)
+    return [names[i] for i in reverse_cuthill_mckee(sp.csr_matrix(graph), symmetric_mode=True)]
+
+
+def _summed_out(
+    linked: dict[int, set[int]], bits: Array, sequence: list[int] | None = None
+) -> Order:
+    """Sum variables out in a given sequence, or that first whose neighbours need fewest new links.
+
+    Ties are broken by the size of tables. The search ends where a table becomes hopeless.
+    """
+    near, order = {v: set(u) for v, u in linked.items()}, Order([], [], True)
+    rank = {} if sequence else {v: _fill(v, near, bits) for v in near}
+    heap = [((float(k), 0.0), v) for k, v in enumerate(sequence or ())]
+    heap += [(key, v) for v, key in rank.items()]
+    heapq.heapify(heap)
+    while heap:
+        key, v = heapq.heappop(heap)
+        if v not in near or key != rank.get(v, key):
+            continue
+        around = near.pop(v)
+        order.variables.append(v)
+        order.given.append(tuple(around))
+        for u in around:
+            near[u].discard(v)
+            near[u].update(around - {u})
+        if bits[v] + sum(bits[u] for u in around) > HOPELESS or len(around) >= AXES:
+            return order._replace(complete=False)
+        for u in around.union(*(near[u] for u in around)) if rank else ():
+            rank[u] = _fill(u, near, bits)
+            heapq.heappush(heap, (rank[u], u))
+    return order
+
+
+def _fill(v: int, near: dict[int, set[int]], bits: Array) -> tuple[float, float]:
+    around = near[v]
+    linked = 0
+    if len(around) <= CROWDED:  # beyond, counting costs more than it decides
+        linked = sum(len(around & near[u]) for u in around)
+    missing = (len(around) * (len(around) - 1) - linked) / 2
+    return missing, float(sum(bits[u] for u in around))
+
+
+def _cost(bits: Array, order: Order) -> Estimate:
+    sizes = [two_to(bits[v] + bits[list(g)].sum()) for v, g in zip(*order[:2], strict=True)]
+    width = max((len(g) for g in order.given), default=0)
+    total = sum(sizes)
+    return Estimate(width, 8.0 * total / 2**30, NANOSECONDS * 1e-9 * total, order.complete)
+
+
+def affordable(graph: FactorGraph, memory: float) -> EliminationPlan:
+    """The plan, or a ValueError that says what it would have needed."""
+    cost = estimate(graph)
+    if not cost.complete or cost.gib > memory:
+        raise ValueError(
+            f"exact inference on this graph has {cost}; the limit is memory={memory:g} GiB: "
+            f"{ADVICE}"
+        )
+    return plan(graph)
+
+
+def eliminated(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> tuple[Array, Array]:
+    """log Z and all node and factor tables, for every row of ``scores``. O(Σ table sizes) a row.
+
+    Refuses with width, GiB and seconds what needs more than ``memory``.
+    """
+    found = affordable(graph, memory)
+    log_z, tau = np.empty(len(scores)), np.zeros_like(scores)
+    for rows in _shares(found, len(scores)):
+        log_z[rows], joint = _forward(graph, found, scores[rows])
+        _walk_back(found, joint, tau[rows])
+    return log_z, tau
+
+
+def _shares(found: EliminationPlan, count: int) -> list[slice]:
+    """Examples that are worked on together: tables of a size that caches like."""
+    step = max(1, int(CHUNK / max(found.estimate.gib, 1e-9)))
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+def _forward(graph: FactorGraph, todo: EliminationPlan, scores: Array) -> tuple[Array, list[Array]]:
+    """log Z, and p(variable | given) per clique: axes (example, variable, given…)."""
+    values = np.where(graph.closed(), -np.inf, scores)
+    log_z = values[:, todo.certain].sum(axis=1)
+    messages: dict[int, Array] = {}
+    conditionals: list[Array] = []
+    for i, clique in enumerate(todo.cliques):
+        table = _gather(todo, clique, values, messages)
+        messages[i] = _sum_out(table)
+        conditionals.append(table)
+        if clique.parent < 0:
+            log_z = log_z + messages.pop(i)
+    if np.isneginf(log_z).any():
+        why = graph.impossible() or "no labelling has a finite score"
+        raise Infeasible(f"example {int(np.isneginf(log_z).argmax())}: {why}")
+    return log_z, conditionals
+
+
+def best_states(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> Ints:
+    """The best labelling for every row of ``scores``: maxima in the place of sums."""
+    todo = affordable(graph, memory)
+    values = np.where(graph.closed(), -np.inf, scores)
+    messages: dict[int, Array] = {}
+    choices = []
+    for i, clique in enumerate(todo.cliques):
+        table = _gather(todo, clique, values, messages)
+        choices.append(table.argmax(axis=1))
+        messages[i] = table.max(axis=1)
+    chosen = np.zeros((len(todo.states), len(scores)), dtype=np.int64)
+    row = np.arange(len(scores))
+    for clique, choice in zip(todo.cliques[::-1], choices[::-1], strict=True):
+        chosen[clique.variable] = choice[(row, *(chosen[v] for v in clique.given))]
+    return np.stack([alive[chosen[v]] for v, alive in enumerate(todo.states)], axis=1)
+
+
+def sample_states(graph: FactorGraph, scores: Array, count: int, rng: np.random.Generator) -> Ints:
+    """``count`` independent exact labellings per row of ``scores``: (rows, count, variables)."""
+    found = affordable(graph, MEMORY)
+    states = np.empty((len(scores), count, graph.n_nodes), dtype=np.int64)
+    for rows in _shares(found, len(scores)):
+        _, conditionals = _forward(graph, found, scores[rows])
+        row = np.arange(len(scores[rows]))[:, None]
+        chosen = np.zeros((len(found.states), len(row), count), dtype=np.int64)
+        for clique, conditional in zip(found.cliques[::-1], conditionals[::-1], strict=True):
+            given = tuple(chosen[v] for v in clique.given)
+            p = conditional[(row, slice(None), *given)] if given else conditional[:, None, :]
+            ladder = np.cumsum(p, axis=-1)
+            draw = rng.random((len(row), count, 1)) * ladder[..., -1:]
+            chosen[clique.variable] = (draw >= ladder[..., :-1]).sum(axis=-1)
+        for v, alive in enumerate(found.states):
+            states[rows, :, v] = alive[chosen[v]]
+    return states
+
+
+def _gather(
+    todo: EliminationPlan, clique: Clique, values: Array, messages: dict[int, Array]
+) -> Array:
+    """Scores and messages of a clique as one table, the smallest products first."""
+    axes = (clique.variable, *clique.given)
+    parts = [values[:, part.place] for part in clique.tables]
+    for child in clique.children:
+        message, given = messages.pop(child), todo.cliques[child].given
+        sizes = dict(zip(given, message.shape[1:], strict=True))
+        parts.append(message.reshape(len(values), *(sizes.get(v, 1) for v in axes)))
+    parts.sort(key=lambda part: -_outermost(part.shape[1:]))
+    table = parts[0]
+    for part in parts[1:]:  # axes of length one grow only when a part needs them
+        table = table + part
+    full = (len(values), *(len(todo.states[v]) for v in axes))
+    return table if table.shape == full else np.broadcast_to(table, full).copy()
+
+
+def _outermost(shape: tuple[int, ...]) -> int:
+    """The first axis after the variable's own that a table really has."""
+    return next((k for k in range(1, len(shape)) if shape[k] > 1), len(shape))
+
+
+def _sum_out(table: Array) -> Array:
+    """The message over the other axes; the table becomes p(variable | others) in place."""
+    top = table.max(axis=1, keepdims=True)
+    top[np.isneginf(top)] = 0.0
+    table -= top
+    np.exp(table, out=table)
+    mass = table.sum(axis=1, keepdims=True)
+    table /= np.where(mass > 0, mass, 1.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray((np.log(mass) + top)[:, 0])
+
+
+def _walk_back(found: EliminationPlan, joint: list[Array], tau: Array) -> None:
+    """Conditionals become joint tables in place, from the last summed to the first."""
+    tau[:, found.certain] = 1.0
+    for i in range(len(found.cliques) - 1, -1, -1):
+        clique = found.cliques[i]
+        if clique.parent >= 0:
+            above = found.cliques[clique.parent]
+            kept = _marginal(joint[clique.parent], (above.variable, *above.given), clique.given)
+            joint[i] *= kept[:, None]
+        _scatter(joint[i], clique, tau)
+
+
+def _marginal(joint: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Array:
+    drop = tuple(1 + k for k, v in enumerate(axes) if v not in kept)
+    return np.asarray(joint.sum(axis=drop)) if drop else joint
+
+
+def _scatter(joint: Array, clique: Clique, tau: Array) -> None:
+    """Marginal tables of a clique, the widest first: what none needs any more is summed away."""
+    axes: tuple[int, ...] = (clique.variable, *clique.given)
+    whole = axes
+    for table in sorted(clique.tables, key=lambda table: _outermost(table.place.shape)):
+        needed = whole[:1] + whole[_outermost(table.place.shape) :]
+        if len(needed) < len(axes):
+            joint, axes = _marginal(joint, axes, needed), needed
+        kept = _marginal(joint, axes, table.scope)
+        tau[:, table.place.ravel()] = kept.reshape(len(joint), -1)
