@@ -28,7 +28,7 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct import RoommateModel, data
-from mlestruct.features import Dense, Features, Tied
+from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.sampling import sample
 from mlestruct.roommates.students import ANSWERS, DIFFERENCE, QUESTIONS
@@ -136,13 +136,12 @@ def _labelled(kind: Kind, count: int, rng: np.random.Generator, d: int, varied: 
 
 
 def run(quick: bool) -> Iterator[Row]:
-    """Every cell; one market; the room-mates of one year."""
+    """Every cell; the room-mates of one year."""
     for case in cases():
         if not quick or case.units in (4, 8):
             yield from rows(measured(case, quick), quick)
     for side in (4,) if quick else SIDE_BY_SIDE:
         yield from rows(exact_cell(side, QUICK if quick else SIDE_BY_SIDE[side]), quick)
-    yield from market(QUICK if quick else 200, quick)
     yield from years(quick)
 
 
@@ -346,82 +345,6 @@ def _matched(score: Array, rng: np.random.Generator) -> Array:
         partner.append(int(columns[k]))
         columns, score = np.delete(columns, k), np.delete(score[1:], k, axis=1)
     return np.array(partner)
-
-
-SIDES, TYPES = (259, 258), 3  # of one market, as in Choo and Siow's by-types example
-SURPLUS = np.array([[1.0, 0.2, -0.5], [0.0, 0.8, 0.1], [-0.6, 0.3, 1.2]])  # Φ of types, fixed first
-
-
-def market(repeats: int, quick: bool) -> Iterator[Row]:
-    """One stable market with Gumbel tastes for types (Choo and Siow): printed error against SD.
-
-    Weights: a constant, equal types, and each side's type as a number. Score Φ/2 − ½ log(n m) at
-    ρ = ½ is their model; n and m are its offset.
-    """
-    estimates, errors, covered = [], [], []
-    for repeat in range(repeats):
-        found = _one_market(np.random.default_rng([77, repeat]))
-        estimates.append([row.estimate for row in found.rows])
-        errors.append([row.error for row in found.rows])
-        covered.append(found)
-    spread = np.array(estimates).std(axis=0, ddof=1)
-    ratio = np.array(errors).mean(axis=0) / spread
-    middle = np.array(estimates).mean(axis=0)
-    held = np.mean(
-        [[r.low <= t <= r.high for r, t in zip(one.rows, middle, strict=True)] for one in covered]
-    )
-    workload = f"one market of {SIDES[0]} × {SIDES[1]}, {repeats} times"
-    for name, value in zip([row.name for row in covered[0].rows], ratio.tolist(), strict=True):
-        met = None if quick else abs(value - 1.0) <= 0.1
-        yield _row(
-            workload, f"mean printed error / SD: {name}", value, target="0.9 to 1.1", met=met
-        )
-    yield _row(workload, "95 % intervals that hold the mean estimate", float(held))
-
-
-def _one_market(rng: np.random.Generator) -> Intervals:
-    from scipy.optimize import linear_sum_assignment
-
-    men, women = (rng.integers(TYPES, size=n) for n in SIDES)
-    taste = rng.gumbel(size=(len(men), TYPES + 1)), rng.gumbel(size=(len(women), TYPES + 1))
-    joint = SURPLUS[men][:, women] + taste[0][:, women] + taste[1][:, men].T
-    gain = joint - taste[0][:, [TYPES]] - taste[1][:, TYPES]  # beside both staying single
-    row, column = linear_sum_assignment(np.maximum(gain, 0.0), maximize=True)
-    partner = np.full(len(men), -1)
-    stay = gain[row, column] > 0
-    partner[row[stay]] = column[stay]
-    n, m = np.bincount(men, minlength=TYPES), np.bincount(women, minlength=TYPES)
-    offset = -0.5 * np.log(n[men][:, None] * m[women][None, :])
-    same = (men[:, None] == women).astype(float)
-    tables = [
-        np.ones(SIDES),
-        same,
-        np.tile(men[:, None] - 1.0, SIDES[1]),
-        np.tile(women - 1.0, (SIDES[0], 1)),
-    ]
-    X = np.stack(tables, axis=-1) / 2.0
-    structure = BipartiteMatching(*SIDES, "partial")
-    batch = Batch.of(structure, [partner], bias=offset.ravel())
-    return _market_intervals(batch, Dense.of(batch, X.reshape(-1, 4)))
-
-
-def _market_intervals(batch: Any, features: Features) -> Intervals:
-    """As an estimator prints them, with the offset that the front door has no name for."""
-    from mlestruct.estimators.intervals import Learned, intervals_of
-    from mlestruct.learners import mle_struct
-    from mlestruct.regulariser import Regulariser
-
-    ridge = Regulariser.of(features.d, 1e-3)
-    fit = mle_struct(0.5, regulariser=ridge).fit(batch, features)
-    names = ["constant", "equal types", "his type", "her type"]
-    return intervals_of(
-        Learned("mle_struct", 0.5, fit.theta, ridge, None),
-        batch,
-        features,
-        names,
-        [],
-        tastes=True,
-    )
 
 
 PEOPLE = 400

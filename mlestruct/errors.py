@@ -23,6 +23,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct warm": "a first fit compiles what it needs by itself",
     "--language": "report and page are in English",
     "mlestruct.doctor": "mlestruct.roommates.doctor examines tables",
+    "intervals(tastes=)": "pairs are the units of a large matching, of a market's as of others",
     "Report.of(language=)": "a report is in English",
 }
 

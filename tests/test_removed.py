@@ -18,6 +18,7 @@ USES = {
     "RoommateModel(workers=)": lambda: ms.RoommateModel(workers=4),
     "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
     "mlestruct.doctor": lambda: ms.doctor,
+    "intervals(tastes=)": lambda: ms.MatchingModel().intervals([], [], tastes=True),
     "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),
 }
 

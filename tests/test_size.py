@@ -31,16 +31,16 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
-    "statistics, metrics, scorers": (1442, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1529, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         7890,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (3081, r"mlestruct/estimators/"),
+    "estimators": (3073, r"mlestruct/estimators/"),
     "families": (2292, r"mlestruct/families/"),
-    "extras": (1879, r"mlestruct/"),
+    "extras": (1880, r"mlestruct/"),
 }
-RAW = {"tests": 34122, "benchmarks": 7684}  # all lines, blank ones and comments included
+RAW = {"tests": 34089, "benchmarks": 7607}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
+from mlestruct.errors import refuse_removed
 from mlestruct.estimators import door
 from mlestruct.estimators.choosing import Scoring, own_score, scored_by, splits, winner
 from mlestruct.estimators.convergence import Ending
@@ -264,7 +265,7 @@ class Estimator(Predictor):
         if found is None:
             upper = self._marginals(batch, scores).upper
             return np.asarray(batch.observed(scores) - upper)
-        return found.values(self.coef_)
+        return found.values(self.coef_)[0]
 
     def _learn(
         self,
@@ -406,10 +407,10 @@ class Estimator(Predictor):
         sample_weight: ArrayLike | None = None,
         *,
         cohort: Sequence[Any] | None = None,
-        tastes: bool = False,
         reference: Any = None,
         level: float = 0.95,
         max_seconds: float | None = None,
+        **removed: object,
     ) -> Intervals:
         """What these examples tell of the weights: estimates, errors, intervals.
 
@@ -417,15 +418,16 @@ class Estimator(Predictor):
         are not the model's own weights then.
 
         Examples are independent units, or ``cohort`` names the one that each belongs to. With
-        labels, weights are told against a ``reference`` label (default: the first). ``tastes``: all
-        people of one large market, whose tastes are independent (Choo and Siow); not a sample of
-        its households, for which the default is. For learners
+        labels, weights are told against a ``reference`` label (default: the first). For learners
         of a likelihood; docs/statistics.md says which interval is printed when, and why.
 
         After ``max_seconds`` (default: the estimator's own) the rows that are left say "not
         reached", or all intervals are refused where time was too short for the estimates that they
         are around; a :class:`ConvergenceWarning` says so once.
         """
+        for name in removed:
+            refuse_removed(f"intervals({name}=)")
+            raise TypeError(f"intervals() has no argument {name!r}")
         with self._limited(max_seconds):
             from mlestruct.estimators.intervals import Learned, intervals_of, units_of
 
@@ -446,12 +448,14 @@ class Estimator(Predictor):
                     f"intervals need every label, and some outcomes are partial: {self.instead}"
                 )
             ridge = self._ridge(features.d, self.alpha_)
-            fitted = Learned(self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle())
+            calls = self.history_[-1][0] if self.history_ else 0
+            how = self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle(), calls
+            fitted = Learned(*how)
             named = self.names(), [] if features.d > MOST else self.contrasts(against)
             cohorts = None if cohort is None else door.listed(cohort)
             unit = units_of(cohorts, len(given.every), known.places)
-            how: Any = {"unit": unit, "tastes": tastes, "level": level}
-            found = intervals_of(fitted, batch, features, *named, **how)
+            told: Any = {"unit": unit, "level": level}
+            found = intervals_of(fitted, batch, features, *named, **told)
             found = replace(found, names=tuple(named[0]))
             return found.by(getattr(self, "_told", None), _moments(batch, features))
 

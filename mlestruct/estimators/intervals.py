@@ -17,13 +17,11 @@ from mlestruct.limits import OutOfTime, check
 from mlestruct.regulariser import Regulariser
 from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
 from mlestruct.statistics.identified import Identified
-from mlestruct.statistics.interval import LATE, LEAST, refusal, refuse_level
+from mlestruct.statistics.interval import FEWEST, LATE, LEAST, QUESTIONS, refusal, refuse_level
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, absent
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Rho
-
-TASTES = "tastes=True is for few large partial bipartite matchings and rho=0.5"
 
 
 class Learned(NamedTuple):
@@ -34,6 +32,8 @@ class Learned(NamedTuple):
     coef: Array
     ridge: Regulariser
     oracle: Any
+    calls: int = QUESTIONS
+    """That the fit made of the oracle."""
 
 
 def intervals_of(
@@ -44,13 +44,11 @@ def intervals_of(
     known: Sequence[Named],
     *,
     unit: tuple[Ints, str] | None = None,
-    tastes: bool = False,
     level: float = 0.95,
 ) -> Intervals:
     """By the number of every example's ``unit``, and what units are called (default: examples).
 
-    Pairs are units where few large matchings leave no other way. ``tastes``: everybody's are
-    independent, in one market of Choo and Siow's, and all of its people are here.
+    Pairs are units where few large matchings leave no other way.
     """
     if fitted.learner not in LIKELIHOODS:
         raise ValueError(
@@ -58,21 +56,17 @@ def intervals_of(
             f"{fitted.learner!r}"
         )
     refuse_level(level)
-    kinds = {isinstance(s, BipartiteMatching) and s.kind == "partial" for s in batch.structures}
-    if tastes and not (kinds == {True} and fitted.rho in (None, 0.5)):
-        raise ValueError(TASTES)
     numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
     summed = fitted.learner == "exact_mle"
     settings: Any = {"summed": summed, "unit": numbers, "unit_name": unit_name}
+    settings["questions"] = max(FEWEST, min(QUESTIONS, fitted.calls))
     try:
         asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
         if isinstance(asked, str):
             return _refused(asked, numbers, unit_name, len(names), level)
-        found = _paired(fitted, asked, names, known, level, tastes)
+        found = _paired(fitted, asked, names, known, level)
     except OutOfTime:
         return _refused(LATE, numbers, unit_name, len(names), level)
-    if tastes and found is None:
-        raise ValueError(TASTES)
     if found is not None:
         return found
     bounds = fitted.ridge.lower, fitted.ridge.upper
@@ -103,14 +97,8 @@ def _paired(
     names: Sequence[str],
     known: Sequence[Named],
     level: float,
-    tastes: bool,
 ) -> Intervals | None:
-    """Pairs as units: for few matchings too large to sum, of which none is a unit enough.
-
-    Where independent ``tastes`` cleared a market, moments vary by half the surrogate's Hessian. The
-    choices of either side vary by that side's own Hessian, and couples, on whom both sides agree,
-    by the parallel sum of the two: that is ∂τ/∂Φ, Φ being twice the score.
-    """
+    """Pairs as units: for few matchings too large to sum, of which none is a unit enough."""
     batch = asked.model.batch
     large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
     own = fitted.oracle is not None and not isinstance(fitted.oracle, str)
@@ -126,9 +114,6 @@ def _paired(
     found = Sandwich.of(dual, fitted.coef, tau, "parts")
     if refusal(asked, found.rank) is None:
         return None
-    if tastes:
-        half = Sandwich.of(dual, fitted.coef, tau, "model").spread / 2.0
-        found = replace(found, spread=half, undecided=float(found.units))
     count = d - found.rank
     blank = Intervals([], found.units, "pairs and singles", found.rank, d, asked.about, "", level)
     if not found.enough:
@@ -143,11 +128,6 @@ def _paired(
         for one in told.contrasts(names, known)
     ]
     assumes = "the structure is so large that pairs are nearly independent of each other"
-    if tastes:
-        assumes = (
-            "everybody's tastes are independent, prices cleared the market, and these are all of "
-            "its people, not a sample of households"
-        )
     return replace(blank, rows=rows, assumes=assumes)
 
 

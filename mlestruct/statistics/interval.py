@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from time import perf_counter as clock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,10 +25,11 @@ from mlestruct.inference.exact import exact, outcomes
 from mlestruct.inference.routine import routine
 from mlestruct.results import Shown
 from mlestruct.statistics.affordability import MOST, ROOM, total
-from mlestruct.statistics.firth import Firth, Point, Unsettled, end, open_sides, without_end
+from mlestruct.statistics.firth import HELD, Firth, Point, Unsettled, end, open_sides, without_end
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Infer, Likelihood
-from mlestruct.statistics.mixtures import Listed, Mixtures, tell
+from mlestruct.statistics.mixtures import Listed, Mixtures
+from mlestruct.statistics.watch import Watch
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_number
 from mlestruct.structures.batch import Batch
@@ -38,14 +38,15 @@ from mlestruct.structures.entropy import Entropy, Rho
 ALL = "examples"  # what units are called where no cohorts are named
 MANY = 8  # units from which the variance between them counts
 SAME = 1e-9  # of sums over examples: what rounding may make of the same ones
-EVALUATIONS = 20  # of the likelihood's slopes, about, that an end takes
-SEARCH = 25  # the same of a search for the estimates
+EVALUATIONS = 8  # of the likelihood's slopes, about, that an end takes
+SEARCH = 12  # the same of a search for the estimates
+SUMS = 6  # the same of a search by exact sums, from a surrogate's estimates
 SHOWN = 5  # weights that one unit alone tells, by name
 LONG = 1e5  # squared weights times examples: minutes of looking for ends, where these are few
 SURE, FEW = 1 / 4, 10.0  # of all nats those left, and nats a weight: below, t intervals are short
 LEAST = 4  # units from which it counts alone, where the model's own variance cannot be had
 PATIENCE = 60.0  # seconds that the exact variance of all scores may take, the search included
-QUESTIONS = 10_000  # that finding all answers of a solver of one's own may take
+QUESTIONS, FEWEST = 10_000, 1_000  # that finding all answers of a solver of one's own may take
 LARGEST = 2_000  # parts of a structure whose marginals are mixtures of an oracle's answers
 NODES, MATCHINGS = 8, 105  # nodes and matchings of general graphs that are mixed, as all are listed
 
@@ -197,6 +198,13 @@ class Problem:
     def units(self) -> int:
         return int(self.unit.max()) + 1
 
+    def watched(self, watch: Watch) -> Problem:
+        """The same, with a watch on how often the likelihoods are asked for."""
+        model = replace(self.model, watch=watch)
+        if self.exact is None or self.exact is self.model:
+            return replace(self, model=model, exact=None if self.exact is None else model)
+        return replace(self, model=model, exact=replace(self.exact, watch=watch))
+
     @property
     def vary(self) -> bool:
         """Whether the model says how units vary: not where examples of a cohort are alike."""
@@ -236,14 +244,13 @@ def intervals(
             blank = replace(blank, rank=told.rank, refused=refusal(problem, told.rank))
             if blank.refused is not None:
                 return blank
-            fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
             asked = told.contrasts(names, known)
-            if not fitted.many:
-                began, ends = clock(), 2 * len(asked)
-                problem.model.slopes(fitted.top.theta, fitted.top.basis)
-                seconds = EVALUATIONS * ends * (clock() - began)
-                tell(f"looking for {ends} ends of intervals", seconds)
-            rows = [_reached(fitted, one, level) for one in asked]
+            ends = 0 if _speak(problem.units, told.rank, problem.vary) else 2 * len(asked)
+            calls = (SEARCH + EVALUATIONS * ends) * (2 * told.rank + 1)
+            with Watch("looking for intervals", calls) as watch:
+                asking = problem.watched(watch)
+                fitted = Fitted.of(asking, np.zeros(d) if start is None else start, told.basis)
+                rows = [_reached(fitted, one, level) for one in asked]
         except limits.OutOfTime:
             return replace(blank, refused=LATE)
         except np.linalg.LinAlgError:
@@ -330,24 +337,28 @@ class Fitted:
         the surrogate's, which are larger.
         """
         first = Firth(problem.model, 0.5)
-        top = _highest(first, start, basis)
+        top = first.maximise(first.begin(start, basis))
         if problem.exact is problem.model:
             weight = problem.model.batch.weight[:, None, None]
             return cls._around(problem, first, top, weight * top.slopes.hessian)
         if problem.exact is None:
             return cls._around(problem, first, top, None)
         sums = Firth(problem.exact, 0.5)
-        truth = _highest(sums, top.theta, top.basis)
-        variance = _variance(problem.exact, truth.theta, top.basis)
+        truth = sums.climb(sums.begin(top.theta, top.basis, HELD), HELD, None)[0]
+        weight = problem.exact.batch.weight[:, None, None]
+        turn = np.linalg.lstsq(truth.basis, top.basis, rcond=None)[0]
+        variance = turn.T @ (weight * truth.slopes.hessian) @ turn
         firth = Firth(problem.model, 0.5 * float(np.trace(variance.sum(axis=0))) / basis.shape[1])
         top = firth.maximise(top)
-        return cls._around(problem, firth, top, _variance(problem.exact, truth.theta, top.basis))
+        turn = np.linalg.lstsq(truth.basis, top.basis, rcond=None)[0]
+        variance = turn.T @ (weight * truth.slopes.hessian) @ turn
+        return cls._around(problem, firth, top, variance)
 
     @classmethod
     def _around(cls, problem: Problem, firth: Firth, top: Point, exact: Array | None) -> Fitted:
         known = exact if problem.vary else None
         units = Units.of(top.slopes.score, top.slopes.hessian, known, problem.unit)
-        left, all_ = -top.slopes.value.sum(), -problem.model.values(0.0 * top.theta).sum()
+        left, all_ = -top.slopes.value.sum(), -problem.model.values(0.0 * top.theta)[0].sum()
         sure = bool(left < SURE * all_ and left < FEW * top.basis.shape[1])
         return cls(firth, top, units, without_end(firth, top), sure)
 
@@ -403,19 +414,6 @@ class Fitted:
         return more * self.units.modelled(c)
 
 
-def _highest(firth: Firth, theta: Array, basis: Array) -> Point:
-    """The estimate, from θ; how long it takes is told by how long the start did."""
-    began = clock()
-    start = firth.start(theta, basis)
-    tell("looking for the estimates that intervals are around", SEARCH * (clock() - began) / 2.0)
-    return firth.maximise(start)
-
-
-def _variance(exact: Likelihood, theta: Array, basis: Array) -> Array:
-    """Of every example's weighted moments, by exact sums."""
-    return exact.batch.weight[:, None, None] * exact.slopes(theta, basis).hessian
-
-
 def _cut(row: Interval, names: Sequence[str], lower: Array, upper: Array) -> Interval:
     """A single weight's interval within its bounds, if they leave any of it."""
     if row.name not in names:
@@ -436,12 +434,14 @@ def problem(
     oracle: Any = None,
     unit: Ints | None = None,
     unit_name: str = "examples",
+    questions: int = QUESTIONS,
 ) -> Problem | str:
     """The likelihood of ``rho``'s surrogate, or (``summed``) the exact one; or why there is none.
 
     An ``oracle`` of your own may rule outcomes out that the structure allows, so the surrogate is
     that over its answers' hull then. ``unit`` numbers the independent unit of every example, from 0
-    (default: each is one).
+    (default: each is one). An ``oracle`` of your own may be asked so many ``questions`` for all of
+    its answers.
     """
     d, unit = features.d, np.arange(len(batch)) if unit is None else unit
     if d > MOST or d * d * len(batch) > ROOM:
@@ -454,18 +454,19 @@ def problem(
         return Problem(own, own, unit, unit_name, itself)
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
-        cost = SEARCH * 2.0 * d * total(batch)
+        cost = SUMS * 2.0 * d * total(batch)
         sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
         return Problem(own, sums, unit, unit_name, about)
     if max(structure.size for structure in batch.structures) > LARGEST:
         return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
-    model = Likelihood(batch, features, Mixtures(oracle, rho))
+    mixtures = Mixtures(oracle, rho)
+    model = Likelihood(batch, features, mixtures, mixtures.near)
     if exactly and (oracle is None or isinstance(oracle, str)):
         return Problem(model, model, unit, unit_name, itself)
     asked = Problem(model, None, unit, unit_name, about)
     if (asked.units == 1 or asked.clustered) and (why := refusal(asked)) is not None:
         return why  # whether all answers can be listed or not: the solver is not asked for them
-    answers = Listed.of(batch, oracle, QUESTIONS)
+    answers = Listed.of(batch, oracle, questions)
     if answers is None:
         return asked
     model = Likelihood(batch, features, Mixtures(oracle, rho, answers))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from mlestruct.features import Features
 from mlestruct.limits import check
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 
 Infer = Callable[[Batch[Any], Array], tuple[Array, Array]]
@@ -44,6 +44,10 @@ class Likelihood:
     batch: Batch[Any]
     features: Features
     infer: Infer
+    near: Infer | None = None
+    """The same beside scores asked for before, where that is quicker."""
+    watch: Callable[[int], object] | None = None
+    """Is told how many inferences of all examples were made."""
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -57,13 +61,10 @@ class Likelihood:
         """The length of a difference, in the standard errors that all examples leave."""
         return STEP * float(np.sqrt(len(self)))
 
-    def select(self, members: Ints) -> Likelihood:
-        """The likelihood of these examples alone."""
-        return Likelihood(self.batch.select(members), self.features.select(members), self.infer)
-
-    def values(self, theta: Array) -> Array:
-        """Every example's weighted log-likelihood."""
-        return self._asked(theta[None])[0][0]
+    def values(self, theta: Array) -> tuple[Array, Array]:
+        """Every example's weighted log-likelihood, and its slope in θ."""
+        value, score = self._asked(theta[None], self.infer)
+        return value[0], score[0]
 
     def slopes(self, theta: Array, basis: Array, step: float | None = None) -> Slopes:
         """By differences along ``basis`` (d × r), whose columns are standard errors of θ or so.
@@ -71,25 +72,27 @@ class Likelihood:
         2r + 1 calls of inference, sent as few large batches.
         """
         r, step = basis.shape[1], self.step if step is None else step
-        moves = np.concatenate([np.zeros((1, self.d)), step * basis.T, -step * basis.T])
-        value, score = self._asked(theta + moves)
-        score = score @ basis
-        up, down = score[1 : r + 1], score[r + 1 :]
+        moves = np.concatenate([step * basis.T, -step * basis.T])
+        value, score = self.values(theta)
+        beside = self._asked(theta + moves, self.near or self.infer)[1] @ basis
+        score, up, down = score @ basis, beside[:r], beside[r:]
         hessian = ((down - up) / (2.0 * step)).transpose(1, 2, 0)
-        third = -(up + down - 2.0 * score[0]).sum(axis=(0, 1)) / step**2
-        return Slopes(value[0], score[0], (hessian + hessian.transpose(0, 2, 1)) / 2.0, third)
+        third = -(up + down - 2.0 * score).sum(axis=(0, 1)) / step**2
+        return Slopes(value, score, (hessian + hessian.transpose(0, 2, 1)) / 2.0, third)
 
-    def _asked(self, thetas: Array) -> tuple[Array, Array]:
+    def _asked(self, thetas: Array, infer: Infer) -> tuple[Array, Array]:
         """Values (thetas × examples) and scores (thetas × examples × d)."""
         share = max(1, TOGETHER // max(self.batch.size, 1))
-        parts = [self._together(thetas[k : k + share]) for k in range(0, len(thetas), share)]
+        parts = [self._together(thetas[k : k + share], infer) for k in range(0, len(thetas), share)]
         values, scores = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(scores)
 
-    def _together(self, thetas: Array) -> tuple[Array, Array]:
+    def _together(self, thetas: Array, infer: Infer) -> tuple[Array, Array]:
         count, n = len(thetas), len(self)
         many = self.batch if count == 1 else self.batch.select(np.tile(np.arange(n), count))
-        log_z, tau = self.infer(many, self._potentials(thetas).ravel() + many.bias)
+        log_z, tau = infer(many, self._potentials(thetas).ravel() + many.bias)
+        if self.watch is not None:
+            self.watch(count)
         check()  # what was cut short is no value to take differences of
         observed = (
             self._observed @ thetas.T + self.batch.totals(self.batch.bias * self._target)[:, None]

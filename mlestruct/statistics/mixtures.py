@@ -9,9 +9,7 @@ in, until none is better.
 
 from __future__ import annotations
 
-import sys
 from collections import deque
-from time import perf_counter as clock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +20,7 @@ from mlestruct.limits import check, parts
 from mlestruct.native._door import AnswerPool, MixtureViews, climb
 from mlestruct.native._door import Mixtures as Rows
 from mlestruct.oracle import Validated, resolve
+from mlestruct.statistics.watch import Watch
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy, Rho
@@ -33,25 +32,7 @@ CLOSER = 10.0  # squared: how much nearer another row is that is solved first
 FEW = 32  # answers, up to which a climb from the interior is quicker than a look for a nearer row
 ANSWERS = 1_000  # answers of one structure
 DOUBT = 0.5  # of a score of whole numbers
-EARLY = 20  # questions whose time tells how slow a solver is
 TOGETHER = 1 << 24  # numbers of the rows summed together
-
-WORTH_SAYING = 2.0  # seconds
-
-
-def tell(what: str, seconds: float) -> None:
-    """Say ``what`` is done now, where it takes so many seconds that somebody would wonder."""
-    if seconds > WORTH_SAYING and watched():
-        sys.stderr.write(f"mlestruct: {what}, about {seconds:.2g} s\n")
-        sys.stderr.flush()
-
-
-def watched() -> bool:
-    """Whether somebody sits at a terminal or a notebook, and this is not one of several workers."""
-    multiprocessing = sys.modules.get("multiprocessing")
-    if multiprocessing is not None and multiprocessing.parent_process() is not None:
-        return False
-    return "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())
 
 
 class Listed:
@@ -64,11 +45,13 @@ class Listed:
     def of(cls, batch: Batch[Any], oracle: Any, questions: int) -> Listed | None:
         """The answers to every structure of a batch; None where they take more ``questions``."""
         found: dict[Any, Array] = {}
-        for structure, members in batch.groups():
-            answers, asked = listed(batch.select(members[:1]), oracle, questions, bool(found))
-            if answers is None:
-                return None
-            found[structure], questions = answers, questions - asked
+        what = f"asking the solver for its answers, {questions} questions at most"
+        with Watch(what, questions) as watch:
+            for structure, members in batch.groups():
+                answers, asked = listed(batch.select(members[:1]), oracle, questions, watch)
+                if answers is None:
+                    return None
+                found[structure], questions = answers, questions - asked
         return cls(found)
 
     def __call__(self, batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
@@ -84,24 +67,19 @@ class Listed:
 
 
 def listed(
-    one: Batch[Any], oracle: Any, questions: int, quiet: bool = True
+    one: Batch[Any], oracle: Any, questions: int, watch: Watch | None = None
 ) -> tuple[Array | None, int]:
     """(all answers of one structure, questions asked); None for more than ANSWERS, or where unsure.
 
     Parts are held one after the other: a score that is large on held parts asks whether any
     answer continues them so. An answer found speaks for all its own beginnings. Every beginning
     that is open costs a question, and short ones go first: so too many are soon seen to be.
-    Unless ``quiet``, whoever sits at the screen is told of a solver that is slow.
     """
     asked = Validated(resolve(oracle, one))
     size, count = one.size, 0
     found: list[Array] = []
     open_ = deque([np.zeros(0)])
-    began = clock()
     while open_:
-        if count == EARLY and not quiet:
-            most = questions / EARLY * (clock() - began)
-            tell(f"asking the solver for its answers, {questions} questions at most", most)
         if count + len(open_) > questions or len(found) == ANSWERS:
             return None, count
         start = open_.popleft()
@@ -109,6 +87,8 @@ def listed(
         score[: len(start)] = 2.0 * start - 1.0
         vertex, upper = asked.many(one, score)
         count += 1
+        if watch is not None:
+            watch(1)
         if upper[0] > score @ vertex + DOUBT or ((vertex != 0) & (vertex != 1)).any():
             return None, count  # not surely the best, or no answer but a relaxation's
         if (vertex[: len(start)] != start).any():
@@ -132,6 +112,16 @@ class Mixtures:
         self._known: dict[Structure, Hull] = {}
 
     def __call__(self, batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
+        return self._solved(batch, scores, near=False)
+
+    def near(self, batch: Batch[Any], scores: Array) -> tuple[Array, Array]:
+        """The same of scores beside those of the last call: of answers known, without questions.
+
+        Where a mixture is inside a face, these span the face, so that slopes are those of all.
+        """
+        return self._solved(batch, scores, near=True)
+
+    def _solved(self, batch: Batch[Any], scores: Array, near: bool) -> tuple[Array, Array]:
         log_z, tau = np.empty(len(batch)), np.empty(batch.size)
         for structure, members in batch.groups():
             hull = self._known.get(structure)
@@ -139,7 +129,7 @@ class Mixtures:
                 one = batch.select(members[:1])
                 every = self.listed.get(structure)
                 hull = self._known[structure] = Hull(one, self.oracle, self.rho, every)
-            log_z[members], rows = hull.solve(batch.rows(scores, members))
+            log_z[members], rows = hull.solve(batch.rows(scores, members), near)
             tau[batch.index(members)] = rows.ravel()
         return log_z, tau
 
@@ -200,12 +190,13 @@ class Hull:
             np.zeros((1, one.size)), np.zeros((1, 1), int), np.ones((1, 1)), np.ones(1, int)
         )
 
-    def solve(self, scores: Array) -> tuple[Array, Array]:
+    def solve(self, scores: Array, beside: bool) -> tuple[Array, Array]:
         """(log Z, τ) of every row of scores.
 
         A row begins with the mixture of the nearest scores of the last call, or of a row before it
         that is much nearer: slopes by differences ask about every example at θ and beside it.
         """
+        asks = not (beside or self.complete)
         few = self.complete and len(self.pool.start) <= FEW
         nearest = np.zeros(len(scores), dtype=np.int64)
         near, before = (nearest, nearest - 1) if few else _nearest(scores, self.last.scores)
@@ -214,16 +205,16 @@ class Hull:
         weight, width = np.zeros(atoms.shape), self.last.atoms.shape[1]
         atoms[:, :width], weight[:, :width] = self.last.atoms[near], self.last.weight[near]
         live, (x, slope) = self.last.live[near], np.empty((2, *given.shape))
-        self._climb(np.flatnonzero(before < 0), given, atoms, weight, live, x, slope)
+        self._climb(asks, np.flatnonzero(before < 0), given, atoms, weight, live, x, slope)
         for rows in (atoms, weight, live):
             rows[:] = np.where(before < 0, rows.T, rows[before].T).T
-        self._climb(np.flatnonzero(before >= 0), given, atoms, weight, live, x, slope)
+        self._climb(asks, np.flatnonzero(before >= 0), given, atoms, weight, live, x, slope)
         most, size = int(live.max()), scores.shape[1]
-        if not few:
+        if not (few or beside):
             self.last = Earlier(scores, atoms[:, :most], weight[:, :most], live)
         return (scores * x[:, :size]).sum(axis=1) + self._entropy(x), x[:, :size]
 
-    def _climb(self, open_: Ints, given: Array, *rows: Any) -> None:
+    def _climb(self, asks: bool, open_: Ints, given: Array, *rows: Any) -> None:
         """These rows' best mixtures, as ``climb`` leaves them."""
         views = MixtureViews(given.shape[1], *self.views)
         for _ in range(ROUNDS if len(open_) else 0):
@@ -237,7 +228,7 @@ class Hull:
                 check()
             for array, found in zip(rows, own, strict=True):
                 array[open_] = found
-            open_ = open_[:0] if self.complete else open_[self._asked(*own[-2:])]
+            open_ = open_[self._asked(*own[-2:])] if asks else open_[:0]
             if not len(open_):
                 break
 

@@ -110,7 +110,6 @@ ASKED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "perceptron": ({"learner": "perceptron"}, {}),
     "level 0": ({}, {"level": 0.0}),
     "level 95": ({}, {"level": 95.0}),
-    "tastes": ({}, {"tastes": True}),
     "reference": ({}, {"reference": "a"}),
     "cohorts that are too few": ({}, {"cohort": [0]}),
 }

@@ -158,7 +158,8 @@ def test_units_that_are_too_few_are_refused_where_sums_are_out_of_reach(many, rn
     """With all answers known the likelihood's fall tells; without, more units than weights."""
     X, y = bags(3, rng)
     model = ms.StructuredModel(ms.Custom(6), oracle=pack, alpha=0.1).fit(X, y)
-    monkeypatch.setattr("mlestruct.statistics.interval.QUESTIONS", 1 if many else 10_000)
+    monkeypatch.setattr("mlestruct.estimators.intervals.FEWEST", 1 if many else 10_000)
+    monkeypatch.setattr("mlestruct.estimators.intervals.QUESTIONS", 1 if many else 10_000)
     found = model.intervals(X, y)
     assert ("3 examples: their" in str(found)) == many
     assert len(found.rows) == (0 if many else 3)
