@@ -36,7 +36,7 @@ def main(args):
         print(__doc__)
         return 0
     command, rest = args[0], args[1:]
-    problem = set_up("test" if command == "test" else "")
+    problem = set_up("test" if command == "test" else "office")
     if problem:
         return problem
     if command == "test":

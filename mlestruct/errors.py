@@ -18,6 +18,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "RoommateModel(workers=)": "one cohort is learned from in one thread",
     "RoommateModel(outcomes=)": "weight= names a column of numbers",
     "--outcomes": "--weight names a column of numbers",
+    "--fix": "roommates.toml says what means no answer, and which spelling another one means",
     "--consent": "a table of --rules has lines that begin with allow",
     "mlestruct roommates generate": "data.roommates() makes tables in Python",
     "mlestruct warm": "a first fit compiles what it needs by itself",

@@ -33,14 +33,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1529, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7890,
+        8209,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3073, r"mlestruct/estimators/"),
     "families": (2292, r"mlestruct/families/"),
-    "extras": (1880, r"mlestruct/"),
+    "extras": (1881, r"mlestruct/"),
 }
-RAW = {"tests": 34089, "benchmarks": 7607}  # all lines, blank ones and comments included
+RAW = {"tests": 34193, "benchmarks": 7607}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

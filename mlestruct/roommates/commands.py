@@ -3,39 +3,105 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import textwrap
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.roommates.options import (
     COLUMNS,
-    REPORT,
+    PAGE,
+    READING,
     RULES,
+    SHOWN,
     add_options,
-    add_people,
     add_reading,
     aligned,
-    among,
-    chosen,
-    finish,
     for_shell,
-    load,
     new_file,
     new_folder,
-    opened,
-    rules,
     say,
+    spare,
     tell,
 )
+from mlestruct.roommates.words import FILE
+from mlestruct.roommates.words import PAGE as WORDS
 
 if TYPE_CHECKING:
-    from mlestruct.roommates.doctor import Told
     from mlestruct.roommates.frames import Table
     from mlestruct.roommates.model import RoommateModel
+    from mlestruct.roommates.office import Inputs, Planned
+    from mlestruct.roommates.project import Choices, Decided, Project, Settings
+    from mlestruct.roommates.report import Report
 
-CHANGED = "changes.csv"
+FIT = ("answers", "weight", "unpaired", "alpha", "rho")  # settings of a fit beside columns
+TABLES = ("people", "pairs", "rooms", "rules")
+
+
+def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
+    """Tables, and ``more`` positional arguments; what a project names may be left out."""
+    for name in ("people", *more):
+        word = "ID" if name == "person" else name.upper()
+        optional: dict[str, Any] = {} if name == "person" else {"nargs": "?"}
+        parser.add_argument(name, metavar=word, **optional)
+    add_options(parser, "project", "only", "mix", "json", "model", "max-seconds")
+    add_reading(parser)
+
+
+def project_of(given: argparse.Namespace) -> tuple[Project, Choices]:
+    """The project, where there is one, with the tables and readings that a command names."""
+    from mlestruct.roommates.project import Dropped, Project
+
+    path = Path(given.project or FILE)
+    project = Project(path.parent, path.name)
+    if given.project and not path.exists() and given.run is not run_check:
+        raise FileNotFoundError(2, "No such file or directory", given.project)
+    choices = project.choices()
+    files = {kind: file._replace(name="") for kind, file in choices.files.items()}
+    for kind in TABLES:
+        if own := getattr(given, kind, None):
+            inside = own if path.parent == Path() else str(Path(own).absolute())
+            files[kind] = Dropped(inside, "")
+    reading = {n: getattr(given, n) for n in READING if getattr(given, n) is not None}
+    separator = reading.get("separator")
+    if separator is not None:
+        reading["separator"] = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
+        if len(reading["separator"]) != 1:
+            raise ValueError(f"--separator is one sign or tab, not {separator!r}")
+    return project, replace(choices, files=files, reading={**choices.reading, **reading})
+
+
+def told_by(given: argparse.Namespace, choices: Choices) -> dict[str, Any]:
+    """The settings that options name; they go before those of the project."""
+    from mlestruct.roommates.project import WAYS, Settings
+
+    usual, said = Settings(), vars(given)
+    told = {n: said[n] for n in vars(usual) if n != "fit" and said.get(n) is not None}
+    told = {n: tuple(v) if isinstance(v, list) and n != "no_answer" else v for n, v in told.items()}
+    way = next((name for name in WAYS if name in told), None)
+    if way:
+        told |= {name: getattr(usual, name) for name in WAYS if name != way}
+    fit = {name: said[name] for name in FIT if said.get(name)}
+    if said.get("max_seconds") is not None:
+        fit["max_seconds"] = given.max_seconds
+    old = choices.settings.fit if choices.settings else {}
+    return told | {"fit": {**old, **fit}}
+
+
+def inputs(given: argparse.Namespace, told: Mapping[str, Any] | None = None) -> Inputs:
+    """The tables of a command, and in a line for each how it was read."""
+    from mlestruct.roommates.office import Inputs
+
+    project, choices = project_of(given)
+    if "people" not in choices.files:
+        raise ValueError(f"name a table of people, or write a project by mlestruct check ({FILE})")
+    found = Inputs(project, choices, told_by(given, choices) | dict(told or {}))
+    for table in found.tables.values():
+        say(given, *table.said)
+    return found
 
 
 def add_fit(parts: Any) -> None:
@@ -43,35 +109,29 @@ def add_fit(parts: Any) -> None:
     parser = parts.add_parser("fit", help="learn from people and the pairs observed")
     add_people(parser, "pairs")
     add_options(parser, *COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected")
-    add_options(parser, "answers", "weight", "missing", "unknown", "unpaired")
-    add_options(parser, "alpha", "rho", "checkpoint", "strict", "force")
+    add_options(parser, *FIT, "missing", "unknown", "checkpoint", "strict", "force")
     parser.set_defaults(run=run_fit)
-
-
-def table_of_pairs(given: argparse.Namespace, model: RoommateModel) -> Table | None:
-    """The table of pairs, where there is one beside that of people."""
-    if given.pairs is None:
-        return None
-    columns = [*model.room, *model.partner]
-    return opened(given, given.pairs, [model.id, *columns] if columns else list(model.partners))
 
 
 def run_fit(given: argparse.Namespace) -> int:
     """Print the summary, write the model."""
     from mlestruct.errors import DataWarning
-    from mlestruct.roommates.model import RoommateModel
 
-    settings = RoommateModel().get_params()
-    told = {k: v for k, v in vars(given).items() if k in settings and v is not None}
-    model = RoommateModel(**told)
     path = new_file(given.model, given.force, [given.people, given.pairs])
-    wanted = [model.id, *([model.cohort] if model.cohort else []), *model.same]
-    everybody = opened(given, given.people, wanted)
-    people = chosen(everybody, given.cohort, given.only)
-    pairs = among(table_of_pairs(given, model), everybody, people, model)
+    found = inputs(given)
+    _refuse_lost(found)
+    for name in found.columns_new:
+        say(given, f"column {name!r} is new: {_used_as(found.settings, name)}")
+    learned = found.named("people")
+    if given.only is not None:
+        learned = found.of_cohorts(given.only)
+    elif found.choices.planned is not None and "new" not in found.choices.files:
+        learned = found.parts[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the summary's notes say it
-        summary = model.fit(people, pairs, checkpoint=given.checkpoint).summary()
+        model = found.model(learned)
+        model.fit(learned, found.pairs(learned), checkpoint=given.checkpoint)
+    summary = model.summary()
     model.save(path)
     say(given, summary, f"\nwrote {path}")
     tell(
@@ -86,11 +146,25 @@ def run_fit(given: argparse.Namespace) -> int:
     return 0
 
 
+def _used_as(told: Settings, name: str) -> str:
+    return ", ".join(WORDS[use] for use in told.uses().get(name, ["ignore"]))
+
+
+def _refuse_lost(found: Inputs) -> None:
+    """A column that kept people apart does not go away in silence."""
+    for name, roles in found.columns_gone:
+        if {"same", "cohort"} & set(roles):
+            raise ValueError(
+                f"column {name!r} kept people apart and is in no table now: rename it in "
+                f"{found.project.file}, or take it out there"
+            )
+
+
 def add_assign(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("assign", help="pair up people")
     add_people(parser)
-    add_options(parser, *RULES, "unknown", "rooms", "fixed", "decision", *REPORT)
+    add_options(parser, *RULES, "unknown", "rooms", "fixed", "decision", *SHOWN)
     parser.set_defaults(run=run_assign)
 
 
@@ -98,20 +172,12 @@ def run_assign(given: argparse.Namespace) -> int:
     """Print the plan; write pairs.csv, probabilities.csv and report.html."""
     from mlestruct.roommates.report import Report
 
-    model, _, people = load(given)
-    ids = {str(who): who for who in people.as_names(model.id).tolist()}
-    report = Report.of(
-        model,
-        people,
-        **rules(given, ids.values()),
-        rooms=opened(given, given.rooms, ("room",)) if given.rooms else None,
-        fixed={
-            room: [ids.get(who.strip(), who.strip()) for who in listed.split(",")]
-            for room, listed in given.fixed
-        },
-        decision=given.decision or "map",
-        mix=given.mix,
-        names=given.names,
+    planned = planned_by(given)
+    report = Report(
+        planned.model,
+        planned.people,
+        planned.plan,
+        names=given.names or planned.names,
         protected=given.show_protected,
     )
     wrote = finish(report.plan, report, given)
@@ -124,16 +190,98 @@ def run_assign(given: argparse.Namespace) -> int:
         total=plan.objective,
         gap=plan.gap,
         notes=plan.people.notes,
+        unused=[part for part in planned.given.decided if part.why],
         files=wrote,
     )
     return 0
+
+
+def loaded(given: argparse.Namespace) -> tuple[RoommateModel, Inputs]:
+    """The model, with what is told of unknown answers, and the tables under its columns."""
+    from mlestruct.roommates.model import RoommateModel
+    from mlestruct.roommates.questionnaire import listed
+
+    model = RoommateModel.load(given.model)
+    own: dict[str, Any] = {
+        name: tuple(listed(getattr(model, name))) for name in ("same", "room", "partner")
+    }
+    own |= {"partners": tuple(model.partners), "id": model.id, "cohort": model.cohort}
+    found = inputs(given, own)
+    unknown = getattr(given, "unknown", None)
+    if unknown is None and found.choices.settings:
+        unknown = found.choices.settings.unknown
+    model.set_params(max_seconds=given.max_seconds)
+    if unknown is not None:
+        model.set_params(unknown=unknown)
+    return model, found
+
+
+def planned_by(given: argparse.Namespace) -> Planned:
+    """The plan of a command, under what was decided; what does not fit is said."""
+    from mlestruct.roommates.office import Planned
+    from mlestruct.roommates.rooms import Placed
+
+    model, found = loaded(given)
+    people = found.here(_to_plan(given, model, found))
+    found.__dict__["parts"] = found.named("people"), people
+    ids = {str(who): who for who in people.as_names(model.id).tolist()}
+
+    def placed(pair: Sequence[str], option: str) -> Placed:
+        return Placed.of([ids.get(who, who) for who in pair], f"--{option} {' '.join(pair)}")
+
+    asked: dict[str, Any] = {
+        name: [placed(pair, name) for pair in getattr(given, name)] for name in RULES[:2]
+    }
+    asked["fixed"] = {
+        room: [ids.get(who.strip(), who.strip()) for who in listed.split(",")]
+        for room, listed in getattr(given, "fixed", [])
+    }
+    asked |= {"decision": getattr(given, "decision", None), "mix": given.mix}
+    planned = Planned(found, model, people, asked)
+    gone = len(found.left & {str(who) for who in found.named("people").as_names(model.id)})
+    say(given, *([f"{gone} people who left are not planned"] if gone else []))
+    for part in found.decided:
+        if part.why:
+            say(given, _unused(part))
+    return planned
+
+
+def _to_plan(given: argparse.Namespace, model: RoommateModel, found: Inputs) -> Table:
+    """Whom to pair up: those named, else the project's, else those not learned from."""
+    people = found.named("people")
+    if given.only is not None:
+        return found.of_cohorts(given.only)
+    if "new" in found.choices.files or (found.choices.planned and given.people is None):
+        return found.parts[1]
+    known = model.cohorts_
+    left = [cohort for cohort in found.cohorts if cohort not in known]
+    if not known or len(left) == len(found.cohorts):
+        return people
+    if not left:
+        raise ValueError(
+            f"all people are of {model.cohort} {', '.join(found.cohorts)}, which was learned "
+            "from: name whom to pair up by only="
+        )
+    say(given, f"not planned, since learned from: {model.cohort} {', '.join(known)}")
+    return found.of_cohorts(left)
+
+
+def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
+    """Print what was asked for, write the files, say where."""
+    folder = new_folder(given.out, given.force)
+    read = [getattr(given, name, None) for name in (*TABLES, "model")]
+    for name in report.files:
+        spare(folder / name, read)
+    paths = list(map(str, report.write(folder, given.per_person)))
+    say(given, shown, "wrote " + ", ".join(paths))
+    return paths
 
 
 def add_evaluate(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("evaluate", help="judge a model on pairs it has not seen")
     add_people(parser, "pairs")
-    add_options(parser, "unknown", *REPORT)
+    add_options(parser, "unknown", *SHOWN)
     parser.set_defaults(run=run_evaluate)
 
 
@@ -141,11 +289,11 @@ def run_evaluate(given: argparse.Namespace) -> int:
     """Print the evaluation; write what assign writes, with the evaluation in the report."""
     from mlestruct.roommates.report import Report
 
-    model, everybody, people = load(given)
-    pairs = among(table_of_pairs(given, model), everybody, people, model)
-    pairs = people if pairs is None else pairs
-    shown = {"names": given.names, "protected": given.show_protected, "mix": given.mix}
-    report = Report.of(model, people, pairs, **shown)
+    model, found = loaded(given)
+    people = found.named("people") if given.only is None else found.of_cohorts(given.only)
+    pairs = found.pairs(people)
+    shown = {"names": given.names, "protected": given.show_protected, "mix": given.mix or ()}
+    report = Report.of(model, people, people if pairs is None else pairs, **shown)
     wrote = finish(report.evaluation, report, given)
     tell(given, **vars(report.evaluation), files=wrote)
     return 0
@@ -162,15 +310,79 @@ def add_explain(parts: Any) -> None:
 
 def run_explain(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
-    model, _, people = load(given)
-    own = {str(who): who for who in people.as_names(model.id).tolist()}
-    plan = model.assign(people, **rules(given, own.values()), mix=given.mix)
+    planned = planned_by(given)
+    own = dict(zip(planned.texts, planned.ids, strict=True))
     person, partner = (own.get(who, who) for who in (given.person, given.partner))
-    found = model.explain(plan, person, partner, protected=given.show_protected)
+    plan = planned.plan
+    found = planned.model.explain(plan, person, partner, protected=given.show_protected)
     near = plan.alternatives(person)
     listed = aligned(type(near[0])._fields, near) if near else "  none"
     say(given, found, f"\nother partners of {person}:", listed)
     tell(given, **vars(found), alternatives=near)
+    return 0
+
+
+CHANGES = {
+    "together": "put two people together",
+    "swap": "each of two people with the other's partner",
+    "apart": "two people who share in no plan",
+    "lock": "a home stays as it is in all later plans",
+    "unlock": "or no longer",
+    "left": "somebody is not planned any more",
+    "back": "let all go that was decided about somebody",
+}
+
+
+def add_change(parts: Any) -> None:
+    """The command's options."""
+    parser = parts.add_parser(
+        "change",
+        help="what a change of the plan would cost; with --yes, it holds from now on",
+        description="; ".join(f"{name}: {words}" for name, words in CHANGES.items()),
+    )
+    parser.add_argument("kind", choices=CHANGES)
+    parser.add_argument("who", nargs="+", metavar="ID")
+    add_options(parser, "project", "only", "mix", "json", "model", "max-seconds", "yes")
+    add_options(parser, *RULES[:2])
+    add_reading(parser)
+    parser.set_defaults(run=run_change, people=None, rules=None)
+
+
+def run_change(given: argparse.Namespace) -> int:
+    """Print the cost and the homes that would be new; keep the decision where that was said."""
+    from mlestruct.roommates.project import Decided, locked
+
+    planned = planned_by(given)
+    choices, who = planned.given.choices, tuple(given.who)
+    row = {text: k for k, text in enumerate(planned.texts)}
+    strange = next((one for one in who if one not in row and given.kind != "back"), None)
+    if strange is not None or len(who) != (2 if given.kind in ("together", "swap", "apart") else 1):
+        raise ValueError(
+            f"nobody who is planned has id {strange!r}"
+            if strange
+            else f"{given.kind}: name "
+            "two people for together, swap and apart, and one for the others"
+        )
+    lines = []
+    if len(who) == 2:
+        a, b = (row[one] for one in who)
+        made, _ = planned.changed(given.kind, a, b)
+        lines = planned.cost_words(planned.cost(given.kind, a, b))
+    elif given.kind == "back":
+        made = tuple(part for part in choices.decided if who[0] not in part.who)
+    elif given.kind == "left":
+        made = (*choices.decided, Decided("left", who))
+    else:
+        home, room = planned.home(row[who[0]])
+        made = locked(choices.decided, home, room, given.kind == "lock")
+    if given.yes:
+        project, _ = project_of(given)
+        project.keep(replace(project.choices(), decided=made))
+        lines.append(f"kept in {project.private}")
+    else:
+        lines.append("nothing is changed: the same command with --yes does it")
+    say(given, *lines)
+    tell(given, lines=lines, decided=made)
     return 0
 
 
@@ -179,124 +391,186 @@ def add_check(commands: Any) -> None:
     parser = commands.add_parser(
         "check",
         help="what is in tables, what is wrong with them, and how to learn from them",
-        description="Exit code 1 if there are faults; remarks alone leave it 0.",
+        description=f"Writes a proposal ({FILE}) where there is none. Exit code 1 if there are "
+        "faults, 3 if the tables are not understood; remarks alone leave it 0.",
     )
-    parser.add_argument("tables", nargs="+", metavar="TABLE", help="people, pairs, others")
-    add_options(parser, *COLUMNS, "mix", *RULES, "trust", "fix", "json")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help="people, pairs, others")
+    add_options(parser, *COLUMNS, "mix", *RULES[:2], "rules", "trust", "project", "json")
     add_reading(parser)
     parser.set_defaults(run=run_check)
 
 
 def run_check(given: argparse.Namespace) -> int:
-    """A survey and the findings of every table; 1 if there are faults."""
+    """A survey and the findings of every table; a proposal where there is none."""
     from mlestruct.roommates.doctor import examine
+    from mlestruct.roommates.office import opened
+    from mlestruct.roommates.project import Settings
     from mlestruct.roommates.sections import Surveyed, survey
 
-    told = _told(given)
-    tables = [opened(given, path) for path in given.tables]
+    given.project = given.project or _free(given.tables)
+    project, choices = project_of(given)
+    own = [file for kind, file in choices.files.items() if kind in TABLES[:2]]
+    paths = given.tables or [str(project.path(f)) + (f"#{f.sheet}" if f.sheet else "") for f in own]
+    if not paths:
+        raise ValueError("name the tables: people, and who shared in earlier years")
+    spelled = choices.settings.spelled if choices.settings else {}
+    read = (opened("", path, None, None, **choices.reading) for path in paths)
+    tables = [table.respelled(spelled) for table in read]
+    say(given, *(line for table in tables for line in table.said))
+    told = told_by(given, choices)
     _refuse_unknown(told, tables)
-    found = examine(tables, told, given.tables)
-    findings = [*found.findings]
-    for number, table in enumerate(tables):
-        findings += _of_rules(number, table, given)
-    findings.sort(key=lambda f: f.kind != "fault")
+    findings: list[tuple[int, str, str]] = []
+    settings = Settings(**told)
+    if choices.settings is not None:
+        settings, findings = _under(project, choices, told, tables)
+    found = examine(tables, settings, choices.settings is not None)
+    findings += [(f.table, f.severity, for_shell(f.words)) for f in found.findings]
+    findings += _of_rules(given, tables, found.settings)
     surveys = [survey(table) for table in tables]
     for number, table in enumerate(tables):
-        say(given, f"{given.tables[number]}: {len(table)} rows, {len(table.names)} columns")
+        say(given, f"{paths[number]}: {len(table)} rows, {len(table.names)} columns")
         say(given, aligned(Surveyed._fields, surveys[number]))
-        for finding in (f for f in findings if f.table == number):
-            mark = "!" if finding.kind == "fault" else "-"
-            say(given, f"  {mark} {for_shell(finding.words)}")
-    if found.command:
-        say(given, "to learn from these tables:", f"  {found.command}")
-    wrote = _fix(given, tables) if given.fix else []
-    faults, remarks = (
-        [
-            {"file": given.tables[f.table], "words": for_shell(f.words)}
-            for f in findings
-            if f.kind == k
-        ]
-        for k in ("fault", "remark")
-    )
-    say(given, f"faults found: {len(faults)}" if faults else "no faults found")
+        mine = sorted((f for f in findings if f[0] == number), key=lambda f: f[1] == "note")
+        for _, severity, words in mine:
+            say(given, f"  {'-' if severity == 'note' else '!'} {words}")
+    if choices.settings is None:
+        _propose(given, project, choices, tables, paths, found.settings, surveys)
+    by = {s: [{"file": paths[k], "words": w} for k, own, w in findings if own == s]
+          for s in ("stop", "puzzle", "note")}  # fmt: skip
+    ready = not by["puzzle"] and not any(f.code == "nobody shares" for f in found.findings)
+    command = ["mlestruct", "roommates", "fit"] if ready else ["mlestruct", "check"]
+    command += ["--project", given.project] if given.project != FILE else []
+    if by["puzzle"]:
+        say(given, "these tables are not understood, because")
+        say(given, *(f"  {one['words']}" for one in by["puzzle"]))
+        say(given, f"say it in {given.project}, then:", f"  {shlex.join(command)}")
+    else:
+        say(given, "to learn from these tables:" if ready else "next:", f"  {shlex.join(command)}")
+        say(given, f"faults found: {len(by['stop'])}" if by["stop"] else "no faults found")
     tell(
         given,
         tables=[
             {"file": path, "rows": len(table), "columns": rows}
-            for path, table, rows in zip(given.tables, tables, surveys, strict=True)
+            for path, table, rows in zip(paths, tables, surveys, strict=True)
         ],
-        faults=faults,
-        remarks=remarks,
-        roles=found.roles,
-        fit=found.command,
-        files=wrote,
+        faults=by["stop"],
+        puzzles=by["puzzle"],
+        remarks=by["note"],
+        settings=vars(found.settings),
+        fit=shlex.join(command),
+        project=given.project,
     )
-    return 1 if faults else 0
+    return 3 if by["puzzle"] else 1 if by["stop"] else 0
 
 
-def _refuse_unknown(told: Told, tables: Sequence[Table]) -> None:
-    """Columns that were named and are in no table; the usual ones may be missing."""
-    usual = type(told)()
-    named = [(told.id,) if told.id != usual.id else (), told.groups, told.room, told.partner]
-    named += [told.partners if told.partners != usual.partners else (), told.trust, told.mix]
+def _under(
+    project: Project, choices: Choices, told: Mapping[str, Any], tables: Sequence[Table]
+) -> tuple[Settings, list[tuple[int, str, str]]]:
+    """The settings of a project for these tables, and what in it does not fit them."""
+    from mlestruct.roommates.office import Inputs
+
+    order = _people_first(tables, choices.settings.id if choices.settings else "")
+    people = order[0]
+    held = Inputs(project, replace(choices, files={}), told)
+    held.tables.update({kind: tables[k] for kind, k in zip(TABLES[:2], order, strict=False)})
+    findings = []
+    for name, roles in held.columns_gone:
+        severity = "stop" if {"same", "cohort"} & set(roles) else "note"
+        words = WORDS["unfit column"].format(roles=", ".join(WORDS[role] for role in roles))
+        findings.append((people, severity, f"column {name!r}: {words}"))
+    for name in held.columns_new:
+        used = _used_as(held.settings, name)
+        findings.append((people, "note", f"column {name!r} is new: {used}"))
+    for part in held.decided if len(tables) > 1 else ():
+        if part.why:
+            findings.append((people, "note", _unused(part)))
+    return held.settings, findings
+
+
+def _people_first(tables: Sequence[Table], ids: str) -> list[int]:
+    """The tables' numbers, that of people first."""
+    return sorted(range(len(tables)), key=lambda k: ids not in tables[k].names)
+
+
+def _unused(part: Decided) -> str:
+    """A decision that does not fit, and why."""
+    words = WORDS[f"decided {part.kind}"].format(who=" + ".join(part.who), room=part.room)
+    return f"{words}. {WORDS['not in use'].format(why=part.why)}"
+
+
+def _free(tables: Sequence[str]) -> str:
+    """The usual project, or the next that is not of other tables."""
+    from mlestruct.roommates.project import Project
+
+    number, path = 2, Path(FILE)
+    while tables and path.exists():
+        files = Project(path.parent, path.name).choices().files
+        named = {file.kept + (f"#{file.sheet}" if file.sheet else "") for file in files.values()}
+        if set(tables) <= named:
+            break
+        path, number = Path(FILE).with_stem(f"roommates-{number}"), number + 1
+    return str(path)
+
+
+def _propose(
+    given: argparse.Namespace,
+    project: Project,
+    choices: Choices,
+    tables: Sequence[Table],
+    paths: Sequence[str],
+    settings: Settings,
+    surveys: Sequence[Any],
+) -> None:
+    """Write the proposal, with what is in every column as a comment."""
+    from mlestruct.roommates.office import Inputs
+    from mlestruct.roommates.project import Dropped
+
+    order = _people_first(tables, settings.id)
+    files = {kind: Dropped(paths[k], "") for kind, k in zip(TABLES, order[:2], strict=False)}
+    notes = {row.column: row.values for row in surveys[order[0]]}
+    made = replace(choices, settings=replace(settings, fit={}))
+    held = Inputs(project, made)
+    held.tables.update({kind: tables[k] for kind, k in zip(TABLES[:2], order, strict=False)})
+    made = replace(made, files=files, planned=held.unpaired)
+    try:
+        project.keep(made, notes)
+    except (OSError, ValueError) as error:
+        say(given, f"no proposal is written: {error}")
+    else:
+        say(given, f"wrote what is proposed for every column, to be corrected: {project.file}")
+
+
+def _refuse_unknown(told: Mapping[str, Any], tables: Sequence[Table]) -> None:
+    """Columns that were named and are in no table."""
     known = dict.fromkeys(name for table in tables for name in table.names)
-    for name in (name for columns in named for name in columns):
-        if name not in known:
-            raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
+    for option in ("id", "cohort", "same", "room", "partner", "partners", "trust", "mix"):
+        named = told.get(option) or ()
+        usual = option == "partners" and named == ("id_a", "id_b")
+        for name in () if usual else (named,) if isinstance(named, str) else named:
+            if name not in known:
+                raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
 
 
-def _told(given: argparse.Namespace) -> Told:
-    """What options say of columns, lists of names as tuples."""
-    from mlestruct.roommates.doctor import Told
+def _of_rules(
+    given: argparse.Namespace, tables: Sequence[Table], told: Settings
+) -> list[tuple[int, str, str]]:
+    """Why rules could not be kept, where there is a table of people."""
+    from mlestruct.roommates.doctor import faults_of_rules
+    from mlestruct.roommates.office import opened
+    from mlestruct.roommates.rooms import listed_rules
 
-    asked = {name: value for name, value in vars(given).items() if name in Told.__annotations__}
-    lists = {n: tuple(v) for n, v in asked.items() if isinstance(v, list)}
-    return Told(**(asked | lists))
-
-
-def _of_rules(number: int, table: Table, given: argparse.Namespace) -> list[Any]:
-    """Why rules could not be kept, where this is the table of people."""
-    from mlestruct.roommates.doctor import Finding, faults_of_rules
-
-    if given.id not in table.names:
+    number = next((k for k, table in enumerate(tables) if told.id in table.names), None)
+    if number is None or not (given.forbid or given.require or given.rules):
         return []
-    asked = rules(given, table.as_names(given.id).tolist())
-    if not asked["forbid"] and not asked["require"]:
-        return []
-    groups = [*([given.cohort] if given.cohort else []), *given.same]
-    found = faults_of_rules(table, given.id, groups, asked["forbid"], asked["require"])
-    return [Finding("fault", number, words) for words in found]
-
-
-def _fix(given: argparse.Namespace, tables: Sequence[Table]) -> list[str]:
-    """Cleaned copies and the list of changes, in a folder of their own."""
-    from mlestruct.roommates.report import export_csv
-    from mlestruct.roommates.roles import Change, cleaned
-
-    folder = new_folder(given.fix, False)
-    wrote, rows = [], []
-    for path, table in zip(given.tables, tables, strict=True):
-        columns, changes = cleaned(table, (given.id, *given.partners, *given.trust))
-        target = _free(folder / f"{Path(path.partition('#')[0]).stem}.csv")
-        export_csv(target, columns)
-        wrote.append(str(target))
-        rows += [Change(f"{path} as a whole", None, None, None, line) for line in table.said]
-        rows += changes
-    listed: dict[str, Any] = {
-        name: [row[k] for row in rows] for k, name in enumerate(Change._fields)
-    }
-    export_csv(folder / CHANGED, listed)
-    say(given, f"wrote {', '.join(wrote)} and {folder / CHANGED}: {len(rows)} lines of changes")
-    return [*wrote, str(folder / CHANGED)]
-
-
-def _free(path: Path) -> Path:
-    """A name that no other table of the same call has taken."""
-    number = 2
-    found = path
-    while found.exists():
-        found, number = path.with_stem(f"{path.stem}-{number}"), number + 1
-    return found
+    own = {str(who): who for who in tables[number].as_names(told.id).tolist()}
+    read = opened("rules", given.rules, None, None) if given.rules else None
+    listed = listed_rules(read, own) if read else {}
+    forbid, require = (
+        [*((own.get(a, a), own.get(b, b)) for a, b in pairs), *listed.get(name, [])]
+        for name, pairs in (("forbid", given.forbid), ("require", given.require))
+    )
+    found = faults_of_rules(tables[number], told, forbid, require)
+    return [(number, "stop", for_shell(words)) for words in found]
 
 
 WIDTH = 78
@@ -357,7 +631,9 @@ def _say(given: argparse.Namespace, *lines: str, indent: str = "") -> None:
 def add_serve(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("serve", help="a page on this machine, from files to a plan")
-    add_options(parser, "project", "port", "no-browser", "json")
+    words = f"keeps everything; default: {PAGE}"
+    parser.add_argument("--project", metavar="FOLDER", default=PAGE, help=words)
+    add_options(parser, "port", "no-browser", "json")
     parser.set_defaults(run=run_serve)
 
 
@@ -387,5 +663,5 @@ def add(commands: Any) -> None:
     )
     add_example(parser)
     parts = parser.add_subparsers(metavar="COMMAND")
-    for add_part in (add_fit, add_assign, add_evaluate, add_explain, add_serve):
+    for add_part in (add_fit, add_assign, add_change, add_evaluate, add_explain, add_serve):
         add_part(parts)

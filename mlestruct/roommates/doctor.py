@@ -1,204 +1,212 @@
-"""All findings about tables of people and of who shares; roles and the command that they suggest.
-
-A fault stops a fit, or makes it learn what is not meant; a remark is worth knowing.
-"""
+"""All findings about tables of people and of who shares, and what columns are probably for."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.roommates.cells import written
-from mlestruct.roommates.frames import Table
-from mlestruct.roommates.leaks import KEPT, Leak, leaks
-from mlestruct.roommates.observed import ColumnNames, homes_of, read_pairs
+from mlestruct.roommates.cells import number, written
+from mlestruct.roommates.columns import EACH, MOST_LEVELS, suspects, variants
+from mlestruct.roommates.frames import Column, Table, missing
+from mlestruct.roommates.leaks import KEPT, Agreement, Leak, leaks
+from mlestruct.roommates.observed import homes_of, read_pairs
 from mlestruct.roommates.pairing import Worth
 from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.plan import Plan
+from mlestruct.roommates.project import Settings
 from mlestruct.roommates.questionnaire import some
-from mlestruct.roommates.roles import (
-    codes,
-    cohort_of,
-    command,
-    remarks,
-    repeats,
-    roles_of_answers,
-    rule_of,
-    spellings,
-    who_is_who,
-    words_among_numbers,
-)
 from mlestruct.roommates.rooms import Rule
+from mlestruct.roommates.words import FINDINGS
 from mlestruct.structures.base import Ints
 
 PAIRS_PER_WEIGHT = 5  # fewer say little: docs/roommates.md
+IDS = re.compile(
+    r"id|nr\.?|no\.?|code|kennung|name|person|people|student(?:in)?|resident|bewohner(?:in)?|"
+    r"(?:.*[ _.-])?(?:id|nr\.?|no\.?|number|code)|.*nummer|matrikel.*"
+)
+ROOMS = re.compile(r"(?:.*[ _.-])?(?:rooms?|zimmer|raum|apartment|wohnung)(?:[ _.-]?(?:nr|no)\.?)?")
+COHORTS = re.compile("year|cohort|class|intake|semester|term|jahr|jahrgang|kohorte|année|año")
+GROUPS = re.compile("gender|sex|geschlecht|genre|sexo|house|haus|wing|building|gebäude")
+KNOWN, DIFFERENT = 0.8, 0.5  # shares of cells that are ids, and that are not the same id again
+NEAR_CONSTANT, MOSTLY_MISSING, NEAR_ID = 0.95, 0.5, 0.9
+NEARLY = 0.9  # share of rows with an id of their own, where somebody is listed twice
+FEW = 12  # answers that a question in words has at most
+ALMOST = 0.8  # share of numbers that makes other cells codes
 
 
 class Finding(NamedTuple):
-    """``kind`` fault or remark, the table's number, and what was found where."""
+    """A sentence of FINDINGS by its code, the table's number, and the values in the sentence."""
 
-    kind: Literal["fault", "remark"]
+    code: str
     table: int
-    words: str
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the user has said of the columns; ``chosen`` where rules are not to be proposed."""
-
-    id: str = "id"
-    cohort: str | None = None
-    same: tuple[str, ...] = ()
-    partners: tuple[str, ...] = ("id_a", "id_b")
-    room: tuple[str, ...] = ()
-    partner: tuple[str, ...] = ()
-    no_answer: Any = ()
-    trust: tuple[str, ...] = ()
-    mix: tuple[str, ...] = ()
-    chosen: bool = False
+    values: dict[str, Any]
 
     @property
-    def groups(self) -> list[str]:
-        return [*([self.cohort] if self.cohort else []), *self.same]
+    def severity(self) -> str:
+        """``stop`` (a fit would refuse it, or learn what is not meant), ``puzzle`` or ``note``."""
+        return FINDINGS[self.code][0]
 
     @property
-    def columns(self) -> ColumnNames:
-        return ColumnNames(
-            self.partners, self.cohort, id=self.id, room=self.room, partner=self.partner
-        )
+    def words(self) -> str:
+        """What was found where, and what to do about it."""
+        return "".join(FINDINGS[self.code][1:3]).format(**self.values)
+
+    @property
+    def on_page(self) -> str:
+        """The same, with what to do on the page."""
+        _, found, *remedies = FINDINGS[self.code]
+        return (found + (remedies or [""])[-1]).format(**self.values)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Findings in the order of the tables, every column's role, and the command to learn with.
-
-    ``told`` is what was said of the columns, with what was proposed where nothing was; ``codes``
-    are the values of each column that probably mean no answer.
-    """
+    """Findings in the order of the tables, and all settings: as told, else as proposed."""
 
     findings: list[Finding]
-    roles: dict[str, str] = field(default_factory=dict)
-    command: str = ""
-    told: Told = field(default_factory=Told)
-    codes: dict[str, list[str]] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
 
     @property
     def faults(self) -> list[Finding]:
-        return [finding for finding in self.findings if finding.kind == "fault"]
+        """What is to be put right, or not understood."""
+        return [finding for finding in self.findings if finding.severity != "note"]
+
+    @property
+    def puzzles(self) -> list[Finding]:
+        """Why the tables are not understood."""
+        return [finding for finding in self.findings if finding.severity == "puzzle"]
 
     def __str__(self) -> str:
-        lines = [f"{'!' if f.kind == 'fault' else '-'} {f.words}" for f in self.findings]
-        told = [f"to learn from these tables: {self.command}"] if self.command else []
-        return "\n".join([*lines, *told])
+        return "\n".join(f"{'-' if f.severity == 'note' else '!'} {f.words}" for f in self.findings)
 
 
 def examine(
-    tables: Sequence[Table], told: Told | None = None, names: Sequence[str] = ()
+    tables: Sequence[Table], told: Settings | None = None, chosen: bool = False
 ) -> Diagnosis:
     """Everything about these tables; the first with an id column is that of people.
 
-    ``names`` are what the tables are called in the proposed command. Where no table has the
-    default columns, the ids and who shares are looked for, and what was found is said.
+    Where no table has the default columns, the ids and who shares are looked for. What all pairs
+    agree in is proposed as a rule, unless rules are ``chosen`` already.
     """
-    told, guessed = _introduced(tables, told or Told())
+    told, findings = _introduced(tables, told or Settings())
     people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
-    findings = [_fault(k, words) for k, t in enumerate(tables) for words in faults(t)]
+    general = [Finding(code, k, v) for k, t in enumerate(tables) for code, v in faults(t)]
     if people is None:
-        words = "no column looks like ids of people, so little can be said; name one by id="
-        nobody = [Finding("remark", 0, words)] if tables else []
-        return Diagnosis([*findings, *nobody], told=told)
-    findings += [Finding("remark", people, words) for words in guessed]
+        nobody = [Finding("no ids", 0, {})] if tables else []
+        return Diagnosis([*general, *nobody, *findings], told)
     everybody = tables[people]
-    own = bool(told.room or told.partner)
-    needed = set(told.columns.needed)
+    own, needed = told.way != "partners", set(told.columns.needed)
     shares = [k for k, t in enumerate(tables) if needed <= set(t.names) and (own or k != people)]
-    told, taken = _completed([tables[k] for k in shares], everybody, told)
-    findings += [Finding("remark", people, words) for words in taken]
-    findings += _of_people(people, everybody, told)
+    if not shares:
+        findings.append(Finding("no shares" if len(tables) > 1 else "nobody shares", people, {}))
+    sharing = [tables[k] for k in shares]
+    told, proposals = (told, []) if chosen else _with_rules(sharing, everybody, told)
+    findings = [*general, *(f._replace(table=people) for f in (*findings, *proposals))]
+    for words in faults_of_people(everybody, told.id, told.groups):
+        findings.append(Finding("refused", people, {"words": words}))
     for k in shares:
-        findings += [_fault(k, words) for words in _of_pairs(tables[k], everybody, told)]
-    pairs = paired([tables[k] for k in shares], everybody, told)
-    return _with_answers(findings, tables, people, shares, pairs, told, names)
+        found = _of_pairs(tables[k], everybody, told)
+        findings += [Finding("refused", k, {"words": words}) for words in found]
+    pairs = paired(sharing, everybody, told)
+    findings += [Finding(c, people, v) for c, v in remarks_on_groups(everybody, told, pairs)]
+    taken = [told.id, *told.groups, *(n for n in told.shares if own and n in everybody.names)]
+    coded = _coded(everybody, told)
+    leaking = _leaking(everybody, [*taken, *told.trust, *told.mix], pairs, told)
+    proposed = _with_roles(coded, taken, {leak.column for leak in leaking}, told)
+    if not chosen:
+        proposed = replace(proposed, missing="neutral")
+    findings += [Finding(c, people, v) for c, v in _of_answers(coded, taken, proposed)]
+    findings += [Finding(c, people, v) for c, v in _of_leaks(leaking, everybody, pairs, told)]
+    if not proposed.asked:
+        findings.append(Finding("no questions", people, {}))
+    if shares:
+        few = _of_count(everybody, pairs, len(proposed.asked))
+        findings += [Finding(code, shares[0], values) for code, values in few]
+    return Diagnosis(findings, proposed)
 
 
-def _introduced(tables: Sequence[Table], told: Told) -> tuple[Told, list[str]]:
-    """With the ids' column and who shares, where the usual columns are in no table; in words."""
-    usual, found = Told(), list[str]()
-    missing_id = told.id == usual.id and not any(told.id in t.names for t in tables)
+def _introduced(tables: Sequence[Table], told: Settings) -> tuple[Settings, list[Finding]]:
+    """With the ids' column and who shares, where the usual columns are in no table."""
+    findings = [Finding("turned", k, {}) for k, table in enumerate(tables) if _turned(table)]
+    missing_id = told.id == Settings.id and not any(told.id in t.names for t in tables)
     who = who_is_who(tables, None if missing_id else told.id)
     if who is None:
-        return told, found
+        return told, findings
     if missing_id:
         told = replace(told, id=who.id)
-        found.append(f"column {who.id!r} is taken for the ids of people")
-    said = told.room or told.partner or told.partners != usual.partners
+        findings.append(Finding("ids taken", 0, {"column": who.id}))
+    said = told.way != "partners" or told.partners != Settings.partners
     if said or any(set(told.partners) <= set(t.names) for t in tables):
-        return told, found
-    if who.partners:
-        told = replace(told, partners=who.partners)
-        found.append(f"columns {_quoted(who.partners)} are taken for who shares")
-    elif who.room or who.partner:
-        told = replace(told, room=who.room, partner=who.partner)
-        what = "the room" if who.room else "the partner"
-        found.append(f"column {_quoted(who.room or who.partner)} is taken for {what} of a person")
-    return told, found
+        return told, findings
+    found = {way: columns for way, columns in who._asdict().items() if way != "id" and columns}
+    for way, columns in found.items():
+        told = replace(told, **{way: columns})
+        listed = ", ".join(map(repr, columns))
+        findings.append(Finding(f"{way} taken", 0, {"columns": listed}))
+    return told, findings
 
 
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
+def _turned(table: Table) -> bool:
+    """Whether people seem to be columns: most are called by numbers, and rows are few."""
+    numbers = sum(number(name) is not None for name in table.names)
+    return numbers > max(len(table.names) / 2, 2 * len(table), 8)
 
 
-def _fault(number: int, words: str) -> Finding:
-    return Finding("fault", number, words)
-
-
-def paired(shares: Sequence[Table], everybody: Table, told: Told) -> Ints:
+def paired(shares: Sequence[Table], everybody: Table, told: Settings) -> Ints:
     """(pairs × 2) rows of people, of the pairs of all tables that say who shares."""
     found = [_rows(table, everybody, told) for table in shares]
     return np.unique(np.concatenate([np.empty((0, 2), dtype=np.int64), *found]), axis=0)
 
 
-def _completed(shares: Sequence[Table], everybody: Table, told: Told) -> tuple[Told, list[str]]:
-    """With a cohort and rules, where none was named and nearly all pairs keep them; in words.
+def _with_rules(
+    shares: Sequence[Table], everybody: Table, told: Settings
+) -> tuple[Settings, list[Finding]]:
+    """With a cohort and rules, where none was named and nearly all pairs keep them.
 
     The rule that most pairs keep is taken first; others must say more than it does.
     """
-    found: list[str] = []
-    if told.chosen:
-        return told, found
-    guess = cohort_of(everybody, [told.id, *told.groups])
+    findings: list[Finding] = []
+    guess = next(
+        (n for n in everybody.names
+         if n not in (told.id, *told.groups) and COHORTS.fullmatch(n.casefold())), None
+    )  # fmt: skip
     if told.cohort is None and guess is not None:
         tried = replace(told, cohort=guess)
-        pairs = paired(shares, everybody, tried)
         when = [written(c) for c in everybody.listed(guess)]
-        kept = [when[a] == when[b] for a, b in pairs.tolist()]
+        kept = [when[a] == when[b] for a, b in paired(shares, everybody, tried).tolist()]
         told = tried if not kept or np.mean(kept) >= KEPT else told
     pairs = paired(shares, everybody, told)
     taken = {told.id, *told.room, *told.partner, *told.trust, *told.mix}
-    while True:
-        labels = unchecked(everybody, told).group_of
-        free = [name for name in everybody.names if name not in taken and name not in told.groups]
-        agreed = rule_of(leaks({n: everybody.columns[n] for n in free}, pairs, labels))
-        if agreed is None:
-            return told, found
+    while agreed := rule_of(_leaking(everybody, {*taken, *told.groups}, pairs, told)):
         told = replace(told, same=(*told.same, agreed.column))
-        found.append(
-            f"column {agreed.column!r} is proposed as a rule: {agreed}; if partners may differ in "
-            f"it, say mix={agreed.column!r}"
-        )
+        values = {"column": agreed.column, "agreed": agreed}
+        findings.append(Finding("rule proposed", 0, values))
+    return told, findings
 
 
-def _of_people(number: int, people: Table, told: Told) -> Iterator[Finding]:
-    for words in faults_of_people(people, told.id, told.groups):
-        yield Finding("fault", number, words)
-    for words in remarks_on_groups(people, told.groups):
-        yield Finding("remark", number, words)
+def _leaking(people: Table, taken: Collection[str], pairs: Ints, told: Settings) -> list[Leak]:
+    free = {name: people.columns[name] for name in people.names if name not in taken}
+    return leaks(free, pairs, unchecked(people, told).group_of)
 
 
-def _of_pairs(table: Table, everybody: Table, told: Told) -> Iterator[str]:
+def rule_of(found: Iterable[Leak]) -> Agreement | None:
+    """The column in which most pairs agree where few would by chance: a rule, to all appearance.
+
+    Of columns that say the same, the one that is called like a rule.
+    """
+    rules = [leak.agreed for leak in found if leak.rule and leak.agreed and leak.agreed.whole]
+
+    def order(one: Agreement) -> tuple[float, bool]:
+        return one.agree / one.pairs, GROUPS.fullmatch(one.column.casefold()) is not None
+
+    return max(rules, key=order, default=None)
+
+
+def _of_pairs(table: Table, everybody: Table, told: Settings) -> Iterator[str]:
     """What a fit would refuse of a table of who shares, whichever way it says so."""
     try:
         read_pairs(table, unchecked(everybody, told), told.columns)
@@ -207,14 +215,14 @@ def _of_pairs(table: Table, everybody: Table, told: Told) -> Iterator[str]:
         yield from (line.strip() for line in (lines[1:] if len(lines) > 1 else lines))
 
 
-def unchecked(everybody: Table, told: Told) -> People:
+def unchecked(everybody: Table, told: Settings) -> People:
     """People as they are, whatever is wrong with them."""
     ids = everybody.as_names(told.id).tolist()
     none = np.empty((len(ids), 0), dtype=np.int64)
     return People(everybody, ids, none, groups_of(everybody, told.groups))
 
 
-def _rows(table: Table, everybody: Table, told: Told) -> Ints:
+def _rows(table: Table, everybody: Table, told: Settings) -> Ints:
     """(pairs × 2) rows of people, of the pairs that can be read."""
     people, by_text = unchecked(everybody, told), table.written is not None
     try:
@@ -227,154 +235,275 @@ def _rows(table: Table, everybody: Table, told: Told) -> Ints:
     return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
 
 
-def _with_answers(
-    findings: list[Finding],
-    tables: Sequence[Table],
-    number: int,
-    shares: Sequence[int],
-    pairs: Ints,
-    told: Told,
-    names: Sequence[str],
-) -> Diagnosis:
-    """The findings, and those about columns of answers."""
-    people = tables[number]
-    kept = [told.id, *told.groups, *(n for n in (*told.room, *told.partner) if n in people.names)]
-    labels = unchecked(people, told).group_of
-    asked = {name: people.columns[name] for name in people.names if name not in kept}
-    decided = {*told.trust, *told.mix}
-    leaking = [leak for leak in leaks(asked, pairs, labels) if leak.column not in decided]
-    roles, codes = roles_of_answers(_coded(people, told), kept, leaking)
-    used = [name for name, role in roles.items() if role != "ignore"]
-    findings = [
-        *findings,
-        *_about_answers(number, _coded(people, told), kept, used, told.trust),
-        *_about_leaks(number, leaking, people, pairs, told),
-        *_about_pairs(shares, people, pairs, len(used)),
-    ]
-    taken = {told.id: "id"} | ({told.cohort: "cohort"} if told.cohort else {})
-    taken |= dict.fromkeys(told.same, "same")
-    usual = Told()
-    asked_for = ("id", "cohort", "same", "mix", "partners", "room", "partner")
-    given = {name: getattr(told, name) for name in asked_for}
-    settings = {name: value for name, value in given.items() if value != getattr(usual, name)}
-    codes = {**_as_mapping(told.no_answer, used), **codes}
-    found = Diagnosis(findings, taken | roles, "", told, codes)
-    if not shares:
-        return found
-    files = [names[k] for k in dict.fromkeys((number, *shares))] if names else []
-    return replace(found, command=command(files, people, settings, roles, codes))
-
-
-def _as_mapping(no_answer: Any, used: Sequence[str]) -> dict[str, list[str]]:
-    if isinstance(no_answer, dict):
-        return {name: list(map(str, values)) for name, values in no_answer.items()}
-    values = [str(value) for value in no_answer]
-    return dict.fromkeys(used, values) if values else {}
-
-
-def _coded(people: Table, told: Told) -> Table:
+def _coded(people: Table, told: Settings) -> Table:
     """Without the codes that were told."""
-    every = list(told.no_answer)
-    if isinstance(told.no_answer, dict):
-        return people.without({n: v for n, v in told.no_answer.items() if n in people.names})
-    return people.without({n: every for n in people.names if n != told.id}) if every else people
+    codes = told.no_answer
+    if not isinstance(codes, dict):
+        codes = {n: list(codes) for n in people.names if n != told.id} if codes else {}
+    return people.without({name: v for name, v in codes.items() if name in people.names})
 
 
-def _about_answers(
-    number: int, people: Table, kept: Sequence[str], used: Sequence[str], trust: Collection[str]
-) -> Iterator[Finding]:
+def _with_roles(
+    people: Table, taken: Collection[str], leaking: Collection[str], told: Settings
+) -> Settings:
+    """With a role for every column of which nothing is said, and its codes for no answer."""
+    said, codes = told.uses(), dict(told.no_answer) if isinstance(told.no_answer, dict) else {}
+    found: dict[str, list[str]] = {}
     for name in people.names:
-        if name in kept or name in trust:
+        named = {"trust", "protected", "no answer", "spelled"}.issuperset(said.get(name, ()))
+        if name in taken or not named or name == told.names:
             continue
-        faults = [*codes(people, name), *words_among_numbers(people, name)]
-        faults += spellings(people, name) if name in used else []
-        yield from (Finding("fault", number, words) for words in faults)
-        yield from (Finding("remark", number, words) for words in remarks(people, name))
-    odd_ids = words_among_numbers(people, kept[0])
-    yield from (Finding("fault", number, f"{words}: is that a person?") for words in odd_ids)
-    for name in kept:
-        yield from (Finding("fault", number, words) for words in spellings(people, name))
+        role, own = role_of(people[name]) if name not in people.mixed else ("ignore", [])
+        role = "ignore" if name in leaking else role
+        found.setdefault(role, []).append(name)
+        if own and role != "ignore" and name not in told.trust:
+            codes[name] = own
+    more: dict[str, Any] = {role: (*getattr(told, role), *names) for role, names in found.items()}
+    if codes and not isinstance(told.no_answer, dict):
+        codes = {}
+    return replace(told, **more, no_answer=codes or told.no_answer)
 
 
-def _about_leaks(
-    number: int, found: Iterable[Leak], people: Table, pairs: Ints, told: Told
-) -> Iterator[Finding]:
+def role_of(column: Column) -> tuple[str, list[str]]:
+    """(ordinal, binary, categorical or ignore; codes for no answer) of a column of answers."""
+    codes = [suspect.value for suspect in suspects(column)]
+    shown = [str(written(value)) for value in column[~missing(column)].tolist()]
+    told = [value for value in shown if value not in codes]
+    values = set(told)
+    numbers = [value for value in values if number(value) is not None]
+    if len(values) < 2 or len(values) > MOST_LEVELS:
+        return "ignore", []
+    if len(numbers) == len(values):
+        return ("binary" if values <= {"0", "1"} else "ordinal"), codes
+    if len(numbers) >= ALMOST * len(values):
+        return "ordinal", [*codes, *sorted(values - set(numbers))]
+    if len(values) == 2:
+        return "binary", codes
+    return ("categorical" if len(values) <= min(FEW, len(told) // 2) else "ignore"), codes
+
+
+Found = Iterator[tuple[str, dict[str, Any]]]
+"""Codes of findings, with their values."""
+
+
+def _of_answers(people: Table, taken: Sequence[str], told: Settings) -> Found:
+    for name in people.names:
+        if name not in taken and name not in told.trust and name not in people.mixed:
+            yield from _codes(people, name)
+            for words in words_among_numbers(people, name):
+                yield "word", {"words": words}
+            yield from spellings(people, name) if name in told.asked else ()
+            yield from remarks(people, name)
+    for words in words_among_numbers(people, taken[0]):
+        yield "odd id", {"words": words}
+    for name in taken:
+        yield from spellings(people, name)
+
+
+def _of_leaks(found: Iterable[Leak], people: Table, pairs: Ints, told: Settings) -> Found:
     for leak in found:
-        name = repr(leak.column)
-        advice = f"leave it out of the answers, or trust={name}"
-        if leak.rule:
-            once = "" if leak.agreed and leak.agreed.whole else "write each of them in one way and "
-            advice = f"{once}say same={name}; if partners may differ in it, say mix={name}"
-        yield Finding("fault", number, f"column {name}: {leak.words} If so, {advice}")
+        values = {"column": leak.column, "words": leak.words}
+        whole = leak.agreed is not None and leak.agreed.whole
+        yield ("rule" if whole else "spelled rule") if leak.rule else "leak", values
     ids = [written(who) for who in people.as_names(told.id).tolist()]
     for name in people.names:
+        if name in (told.id, *told.partner) or not len(pairs) or name in people.mixed:
+            continue
         shown = [written(value) for value in people.as_names(name).tolist()]
         hits = sum(shown[a] == ids[b] or shown[b] == ids[a] for a, b in pairs.tolist())
-        if name != told.id and len(pairs) and 2 * hits >= len(pairs) and name not in told.partner:
-            words = f"column {name!r} names the partner in {hits} of {len(pairs)} pairs"
-            yield Finding("fault", number, f"{words}; leave it out of the answers")
+        if 2 * hits >= len(pairs):
+            yield "names partner", {"column": name, "hits": hits, "pairs": len(pairs)}
 
 
-def _about_pairs(
-    shares: Sequence[int], people: Table, pairs: Ints, questions: int
-) -> Iterator[Finding]:
-    if not shares:
-        return
+def _of_count(people: Table, pairs: Ints, questions: int) -> Found:
     alone = len(people) - len(np.unique(pairs))
     if alone:
-        words = f"{alone} of {len(people)} people are in no pair, and nothing is learned from them"
-        yield Finding("remark", shares[0], words)
-    if len(pairs) < PAIRS_PER_WEIGHT * questions:
-        yield Finding(
-            "remark",
-            shares[0],
-            f"{len(pairs)} pairs are few for {questions} questions: at least "
-            f"{PAIRS_PER_WEIGHT * questions} would tell more; intervals will be wide",
-        )
+        yield "alone", {"alone": alone, "people": len(people)}
+    least = PAIRS_PER_WEIGHT * questions
+    if len(pairs) < least:
+        yield "few", {"pairs": len(pairs), "questions": questions, "least": least}
 
 
-def faults(table: Table) -> Iterator[str]:
+def faults(table: Table) -> Found:
     """What is wrong with any table."""
     if len(table) == 0:
-        yield "the table is empty"
-    yield from table.mixed.values()
+        yield "empty", {}
+    yield from (("refused", {"words": words}) for words in table.mixed.values())
     whole = [name for name in table.names if name not in table.mixed]
     rows = list(zip(*map(table.listed, whole), strict=True))
-    yield from some(f"{table.at(k)} repeats an earlier one" for k in repeats(rows))
+    for words in some(f"{table.at(k)} repeats an earlier one" for k in repeats(rows)):
+        yield "refused", {"words": words}
     for name, column in table.columns.items():
         if column.dtype.kind == "f" and np.isinf(column).any():
             row = int(np.flatnonzero(np.isinf(column))[0])
-            yield f"column {name!r} holds infinite numbers" + (
-                f", the first in {table.at(row, name)}" if table.places else ""
-            )
+            where = f", the first in {table.at(row, name)}" if table.places else ""
+            yield "infinite", {"column": name, "where": where}
 
 
-def remarks_on_groups(table: Table, groups: Sequence[str]) -> Iterator[str]:
-    """Groups of one, who have nobody to share with, and odd ones, which leave one person over."""
-    for group in groups_of(table, groups):
-        if len(group.members) == 1:
-            yield f"{group.label}: one person, who has nobody to share with"
-        elif len(group.members) % 2:
-            count = f"{len(group.members)} people, an odd number"
-            yield f"{group.label}: {count}, so one of them stays alone"
+def remarks_on_groups(table: Table, told: Settings, pairs: Ints) -> Found:
+    """Groups of one, who have nobody to share with, and odd ones, which leave one person over.
+
+    Those of which somebody is paired already are counted only.
+    """
+    done, old = set(np.unique(pairs).tolist()), 0
+    for group in groups_of(table, told.groups):
+        count = len(group.members)
+        if done & set(group.members.tolist()):
+            old += count % 2
+        elif count % 2:
+            yield "one alone" if count == 1 else "odd", {"group": group.label, "count": count}
+    if old:
+        yield "odd before", {"count": old}
 
 
 def faults_of_rules(
-    people: Table,
-    id_column: str,
-    groups: Sequence[str],
-    forbid: Sequence[Rule],
-    require: Sequence[Rule],
+    people: Table, told: Settings, forbid: Sequence[Rule], require: Sequence[Rule]
 ) -> Iterator[str]:
     """Why nobody could keep these rules: the first contradiction, in few people where it can be.
 
     Rules among people who are faulty themselves are not tried.
     """
-    if faults_of_people(people, id_column, groups):
+    if faults_of_people(people, told.id, told.groups):
         return
     try:
-        read = People.read(people, id_column, groups, [], "refuse")
+        read = People.read(people, told.id, told.groups, [], "refuse")
         alike = [Worth((), read.codes[group.members], {}) for group in read.groups]
         len(Plan.of(read, alike, forbid, require, None, "map", 0.5).pairs)  # solves every group
     except ValueError as error:
         yield str(error)
+
+
+class Who(NamedTuple):
+    """The ids' column, and one of three ways to say who shares; empty where none was found."""
+
+    id: str
+    partners: tuple[str, ...] = ()
+    room: tuple[str, ...] = ()
+    partner: tuple[str, ...] = ()
+
+
+def who_is_who(tables: Sequence[Table], id_column: str | None = None) -> Who | None:
+    """By names and by values: cells of other tables that are ids of people; None without ids."""
+    found = _ids(tables, id_column)
+    if found is None:
+        return None
+    people, name = found
+    ids = set(_cells(tables[people], name))
+    for k, table in enumerate(tables):
+        if k != people:
+            ends = tuple(n for n in table.names if _names_people(_cells(table, n), ids))
+            if len(ends) > 1:
+                return Who(name, partners=ends)
+            rooms = tuple(n for n in table.names if ROOMS.fullmatch(n.casefold()))
+            if ends == (name,) and rooms:
+                return Who(name, room=rooms[:1])
+    own = [n for n in tables[people].names if n != name]
+    partner = tuple(n for n in own if _mutual(tables[people], name, n))
+    rooms = tuple(n for n in own if ROOMS.fullmatch(n.casefold()))
+    return Who(name, partner=partner) if partner else Who(name, room=rooms[:1])
+
+
+def _ids(tables: Sequence[Table], told: str | None) -> tuple[int, str] | None:
+    """(table, column) of the ids: nearly all different, named so or met in other tables.
+
+    Somebody listed twice, or without an id, is a fault to be told, and no other column is better.
+    """
+    ranked = []
+    for k, table in enumerate(tables):
+        for place, name in enumerate(table.names):
+            cells = _cells(table, name)
+            different = len(set(cells)) / max(len(table), 2)
+            if name == told or (told is None and different >= NEARLY):
+                others = [t for other, t in enumerate(tables) if other != k]
+                ids = set(cells)
+                met = sum(_names_people(_cells(t, other), ids) for t in others for other in t.names)
+                named = IDS.fullmatch(name.casefold()) is not None
+                if name == told or named or met:
+                    whole = different == 1.0
+                    ranked.append((met, whole, named, len(table.names), -k, -place, k, name))
+    return max(ranked)[-2:] if ranked else None
+
+
+def _names_people(cells: Sequence[str], ids: set[str]) -> bool:
+    """Whether a column names people: nearly all cells are ids, and few are the same one again."""
+    known = [cell for cell in cells if cell in ids]
+    enough = len(known) > 1 and len(known) >= KNOWN * len(cells)
+    return enough and len(set(known)) >= DIFFERENT * len(known)
+
+
+def _mutual(people: Table, ids: str, name: str) -> bool:
+    """Whether a column names everybody's partner: nearly all who are named name the other."""
+    if name in people.mixed or not _names_people(_cells(people, name), set(_cells(people, ids))):
+        return False
+    listed = zip(people.listed(ids), people.listed(name), strict=True)
+    other = {written(me): written(one) for me, one in listed if one is not None}
+    named = [me for me, one in other.items() if one in other]
+    return len(named) > 1 and sum(other[other[me]] == me for me in named) >= KNOWN * len(named)
+
+
+def _cells(table: Table, name: str) -> list[str]:
+    """What stands in a column, as text; nothing for its blank cells."""
+    if name in table.mixed:
+        return []
+    return [str(written(cell)) for cell in table.listed(name) if cell is not None]
+
+
+def _codes(table: Table, name: str) -> Found:
+    """Values that probably mean that there is no answer, with the first place."""
+    shown = [written(value) for value in table[name].tolist()]
+    for value, count in suspects(table[name]):
+        where = table.at(shown.index(value), name)
+        yield "code", {"column": name, "value": value, "count": count, "where": where}
+
+
+def words_among_numbers(table: Table, name: str) -> Iterator[str]:
+    """A few cells of text in a column of numbers."""
+    column = table[name]
+    if column.dtype.kind != "O":
+        return
+    known = {suspect.value for suspect in suspects(column)}
+    cells = [(row, v) for row, v in enumerate(column.tolist()) if v is not None]
+    odd = [(row, v) for row, v in cells if number(v) is None and number(v, ",") is None]
+    if odd and len(odd) <= 0.2 * len(cells):
+        rest = [(row, v) for row, v in odd if v not in known]
+        for row, value in rest[:EACH]:
+            yield f"column {name!r} holds numbers, and {value!r} in {table.at(row, name)}"
+
+
+def spellings(table: Table, name: str) -> Found:
+    """One answer in several spellings."""
+    counts = Counter(table.as_levels(name).tolist())
+    for alike in variants(table.as_levels(name)):
+        listed = ", ".join(f"{value!r} ({counts[value]})" for value in alike)
+        most = max(alike, key=counts.__getitem__)
+        first = next(value for value in alike if value != most)
+        yield "spelled", {"column": name, "listed": listed, "first": first, "most": most}
+
+
+def remarks(table: Table, name: str) -> Found:
+    """What makes a column of little use."""
+    gone = missing(table[name])
+    shown = [str(written(value)) for value in table[name][~gone].tolist()]
+    counts = Counter(shown)
+    values: dict[str, Any] = {"column": name, "blank": int(gone.sum()), "rows": len(gone)}
+    if np.mean(gone) >= MOSTLY_MISSING:
+        yield "blank", values
+    if not counts:
+        return
+    value, most = counts.most_common(1)[0]
+    values |= {"value": value, "most": most, "answers": len(shown)}
+    if len(counts) == 1 and len(shown) > 1:
+        yield "constant", values
+    elif len(shown) > 1 and most >= NEAR_CONSTANT * len(shown):
+        yield "nearly constant", values
+    if len(counts) >= NEAR_ID * len(shown) and len(counts) > MOST_LEVELS:
+        yield "different", values
+
+
+def repeats(values: Iterable[Any]) -> Iterator[int]:
+    """The places of values that came before."""
+    seen: set[Any] = set()
+    for place, value in enumerate(values):
+        if value in seen and value is not None:
+            yield place
+        seen.add(value)

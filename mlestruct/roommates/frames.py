@@ -156,6 +156,16 @@ class Table:
                 mixed.pop(name, None)
         return replace(self, columns=columns, written=self.written and cells, mixed=mixed)
 
+    def respelled(self, spelled: Mapping[str, Mapping[str, str]]) -> Table:
+        """With other words in place of these, by column, as written."""
+        columns, cells = dict(self.columns), dict(self.written or {})
+        for name in [name for name in spelled if name in columns]:
+            told = spelled[name]
+            for among in (columns, cells):
+                if name in among and among[name].dtype.kind == "O":
+                    among[name] = objects([told.get(cell, cell) for cell in among[name].tolist()])
+        return replace(self, columns=columns, written=self.written and cells)
+
     def native(self) -> Any:
         """The same rows in the user's kind of table."""
         return self.back(self.columns)

@@ -239,7 +239,8 @@ class Knowledge:
     """Questions and weights, debiased contrasts with errors, and in words what was left out.
 
     ``logistic`` are a baseline's weights, ``marks`` tell the pairs that were learned from, and
-    ``agreed`` are the columns in which these pairs agree though no rule says so.
+    ``agreed`` are the columns in which these pairs agree though no rule says so; ``cohorts`` are
+    those of the people learned from.
     """
 
     asked: Questions
@@ -250,6 +251,7 @@ class Knowledge:
     marks: Ints = field(repr=False)
     notes: list[str]
     agreed: tuple[Agreement, ...] = ()
+    cohorts: tuple[str, ...] = ()
 
     def worth(self, people: People, members: Ints) -> Worth:
         """The centred scores among some people."""
@@ -307,6 +309,7 @@ class Knowledge:
             "marks": self.marks,
             "notes": self.notes,
             "agreed": [one._asdict() for one in self.agreed],
+            "cohorts": list(self.cohorts),
         }
 
     @classmethod
@@ -319,7 +322,15 @@ class Knowledge:
             Agreement(**{**row, "blocks": tuple(map(tuple, row["blocks"]))})
             for row in known.get("agreed", ())
         )
-        return cls(asked, known["rho"], fitted, ContrastTable(*known["told"]), *rest, agreed)
+        return cls(
+            asked,
+            known["rho"],
+            fitted,
+            ContrastTable(*known["told"]),
+            *rest,
+            agreed,
+            tuple(known.get("cohorts", ())),
+        )
 
 
 def marks(people: People, pairs: Ints) -> Ints:

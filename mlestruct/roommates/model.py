@@ -21,6 +21,7 @@ from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.learners import Interrupted, Model
 from mlestruct.progress import Show, watcher
+from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import table
 from mlestruct.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
 from mlestruct.roommates.learning import (
@@ -164,7 +165,7 @@ class RoommateModel(Parameters):
 
     def _fit(self, people: Any, pairs: Any, checkpoint: AnyCheckpoint) -> Self:
         self._check_settings()
-        sample, asked, known_again, notes, agreed = self._sampled(people, pairs)
+        sample, asked, known_again, notes, agreed, cohorts = self._sampled(people, pairs)
         baseline = logistic(sample)
         last: list[Array] = []  # the τ of the last round of the fit that is kept
         show = watcher("roommates", self.progress)
@@ -182,7 +183,9 @@ class RoommateModel(Parameters):
             told = ContrastTable(np.array(rows), errors.units, errors.rank)
             fitted = StoredFit(model, alpha, tried)
             self._keep(
-                Knowledge(asked, self.rho, fitted, told, baseline, known_again, notes, agreed)
+                Knowledge(
+                    asked, self.rho, fitted, told, baseline, known_again, notes, agreed, cohorts
+                )
             )
 
         given_as = self.get_params().items()
@@ -209,8 +212,8 @@ class RoommateModel(Parameters):
 
     def _sampled(
         self, people: Any, pairs: Any
-    ) -> tuple[Sample, Questions, Ints, list[str], tuple[Agreement, ...]]:
-        """The sample, its questions, digests of its pairs, notes, and where all pairs agree."""
+    ) -> tuple[Sample, Questions, Ints, list[str], tuple[Agreement, ...], tuple[str, ...]]:
+        """The sample, its questions, digests of its pairs, notes, where all agree, cohorts."""
         given = table(people, [self.id, *self._groups])
         homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
         taken = [self.id, *self._groups, *homes]
@@ -240,7 +243,9 @@ class RoommateModel(Parameters):
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
         again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
-        return sample, asked, again, notes + left_out, agreed
+        keys = [block.group.key[0] for block in blocks if self.cohort is not None]
+        cohorts = tuple(dict.fromkeys(str(written(key)) for key in keys))
+        return sample, asked, again, notes + left_out, agreed, cohorts
 
     def _check_settings(self) -> None:
         for name, allowed in ALLOWED.items():
@@ -272,6 +277,11 @@ class RoommateModel(Parameters):
         if not hasattr(self, "_knowledge"):
             raise not_fitted(self)
         return self._knowledge
+
+    @property
+    def cohorts_(self) -> tuple[str, ...]:
+        """The cohorts that were learned from, as text."""
+        return self._known.cohorts
 
     @property
     def roles_(self) -> dict[str, str]:

@@ -11,16 +11,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mlestruct.html import HIDDEN, visible
+from mlestruct.roommates.words import FILE
 
 T = TypeVar("T")
-
-if TYPE_CHECKING:
-    from mlestruct.roommates.frames import Table
-    from mlestruct.roommates.model import RoommateModel
-    from mlestruct.roommates.report import Report
 
 LISTS = ("ignore", "mix", "same", "trust")  # columns; one that holds a comma needs marks around it
 
@@ -120,7 +116,7 @@ numbers = reader(
 
 def _columns(words: str) -> dict[str, Any]:
     """An option of names of columns."""
-    return {"type": names, "default": [], "metavar": "COLUMNS", "help": words}
+    return {"type": names, "metavar": "COLUMNS", "help": words}
 
 
 def _two(words: str) -> dict[str, Any]:
@@ -142,7 +138,7 @@ def _switch(words: str) -> dict[str, Any]:
     return {"action": "store_true", "help": words}
 
 
-OUT, MODEL, PROJECT = "roommates-out", "roommates.npz", "roommates-project"
+OUT, MODEL, PAGE = "roommates-out", "roommates.npz", "roommates-project"
 UNKNOWN = "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…"
 ALPHA = "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)"
 HOMES = "who is to be in a room: one id, or two separated by a comma; repeatable"
@@ -156,11 +152,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "checkpoint": _value("FILE", "keep the fit there; go on from it where it was ended"),
     "cohort": _value("COLUMN", "pairs stay within a cohort"),
     "decision": _choice("best total score, or most pairs expected right", "map", "expected"),
-    "fix": _value("FOLDER", "write cleaned copies there, and a list of the changes"),
     "fixed": _two(HOMES) | {"metavar": ("ROOM", "IDS")},
     "forbid": _two("two people who may not share; repeatable"),
     "force": _switch("overwrite files that are there"),
-    "id": _value("COLUMN", "people's ids (default: id)", default="id"),
+    "id": _value("COLUMN", "people's ids (default: id)"),
     "ignore": _columns("columns to leave out of patterns"),
     "json": _switch("print one JSON object"),
     "larger": _choice("what becomes of rooms of three and more", "refuse", "leave_out"),
@@ -169,16 +164,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "mix": _columns("partners may differ in these, though (nearly) all observed pairs agree"),
     "model": _value("FILE", f"default: {MODEL}", default=MODEL),
     "names": _value("COLUMN", "show this column beside ids"),
-    "no-answer": _value("VALUES", "codes for no answer: 99,-1 or q1=99,q2=9", by_column, []),
+    "no-answer": _value("VALUES", "codes for no answer: 99,-1 or q1=99,q2=9", by_column),
     "no-browser": _switch("only print the address"),
     "only": _value("COHORTS", "people of these cohorts", names),
     "ordinal": _columns("answers that are numbers, compared by difference"),
     "out": _value("FOLDER", f"default: {OUT}, or {OUT}-2 and so on", default=OUT),
     "partner": _columns("who shares is named in these columns"),
-    "partners": _value("A,B", ENDS, partners, ("id_a", "id_b")),
+    "partners": _value("A,B", ENDS, partners),
     "per-person": _value("COUNT", NEAREST, whole(1), 10),
     "port": _value("N", "default: any that is free", whole(0, 65535), 0),
-    "project": _value("FOLDER", f"keeps everything; default: {PROJECT}", default=PROJECT),
+    "project": _value("FILE", f"what was decided; default: {FILE}, where it is there"),
     "protected": _columns("answers that explanations do not itemise"),
     "require": _two("two people who must share; repeatable"),
     "rho": _value("RHO", "½ (default) or 1, Bethe", reader(float, "is a number such as 0.5 or 1")),
@@ -191,14 +186,15 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "trust": _columns("answers there are as meant"),
     "unknown": _value("RULE", UNKNOWN, unknown_rule),
     "unpaired": _choice("people without a pair: left out, or refused", "leave_out", "refuse"),
+    "yes": _switch("do it"),
     "weight": _value("COLUMN", "of pairs: their weights"),
 }
-READING = ("decimal", "encoding", "header", "separator", "sheet")
-SETTINGS = "|".join([*OPTIONS, *READING]).replace("-", "_")
+READING = ("decimal", "encoding", "header", "separator")
+SETTINGS = "|".join([*OPTIONS, *READING, "sheet"]).replace("-", "_")
 PYTHON = re.compile(rf"\b({SETTINGS})=(?:'([^']*)'|(?=([\w(])))?")
 COLUMNS = ("id", "cohort", "same", "partners", "room", "partner", "larger", "no-answer")
 RULES = ("forbid", "require", "rules")
-REPORT = ("names", "per-person", "show-protected", "out", "force")
+SHOWN = ("names", "per-person", "show-protected", "out", "force")
 
 
 def add_options(parser: argparse.ArgumentParser, *listed: str) -> None:
@@ -214,20 +210,6 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     told.add_argument("--decimal", choices=(".", ","), help="the decimal mark of numbers")
     told.add_argument("--encoding", metavar="NAME", help="such as utf-8, cp1252 or mac_roman")
     told.add_argument("--header", type=whole(1), metavar="LINE", help="the line of column names")
-
-
-def opened(given: argparse.Namespace, path: str, wanted: Sequence[str] = ()) -> Table:
-    """A file as a table, and in one line how it was read."""
-    from mlestruct.roommates.reading import read
-
-    separator = {"tab": "\t", "\\t": "\t"}.get(given.separator, given.separator)
-    if separator is not None and len(separator) != 1:
-        raise ValueError(f"--separator is one sign or tab, not {given.separator!r}")
-    told = {"decimal": given.decimal, "encoding": given.encoding, "header": given.header}
-    found = read(path, wanted, separator=separator, **told)
-    for line in found.said:
-        say(given, line)
-    return found
 
 
 def say(given: argparse.Namespace, *lines: object) -> None:
@@ -256,27 +238,6 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, (int, str)) else str(value)
 
 
-def rules(given: argparse.Namespace, ids: Iterable[Any]) -> dict[str, Any]:
-    """``forbid``, ``require`` and ``consent``: pairs of the table's own ids, with their places."""
-    from mlestruct.roommates.rooms import COLUMNS, Placed, listed_rules
-
-    own = {str(person): person for person in ids}
-
-    def placed(pair: Sequence[Any], where: str) -> Placed:
-        return Placed.of([own.get(str(who), who) for who in pair], where)
-
-    made: dict[str, Any] = {
-        "forbid": [placed(pair, f"--forbid {' '.join(pair)}") for pair in given.forbid],
-        "require": [placed(pair, f"--require {' '.join(pair)}") for pair in given.require],
-        "consent": [],
-    }
-    if given.rules:
-        read = opened(given, given.rules, COLUMNS)
-        for kind, found in listed_rules(read, own).items():
-            made[kind] += found
-    return made
-
-
 def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A table in plain text, two spaces between its columns."""
     lines = [
@@ -288,57 +249,6 @@ def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         "  " + "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
-
-
-TABLES = ("people", "pairs", "rules", "rooms", "model")  # what commands read
-
-
-def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
-    """The table of people, ``more`` positional arguments, and the options of :func:`load`."""
-    for name in ("people", *more):
-        word = "ID" if name == "person" else name.upper()
-        optional: dict[str, Any] = {"nargs": "?"} if name == "pairs" else {}
-        parser.add_argument(name, metavar=word, **optional)
-    add_options(parser, "only", "mix", "json", "model", "max-seconds")
-    add_reading(parser)
-
-
-def load(given: argparse.Namespace) -> tuple[RoommateModel, Table, Table]:
-    """The model, with what is told of unknown answers; everybody, and those that --only names."""
-    from mlestruct.roommates.model import RoommateModel
-
-    model = RoommateModel.load(given.model)
-    if getattr(given, "unknown", None) is not None:
-        model.set_params(unknown=given.unknown)
-    model.set_params(max_seconds=given.max_seconds)
-    wanted = [name for name, role in model.roles_.items() if role in ("id", "cohort", "same")]
-    everybody = opened(given, given.people, wanted)
-    return model, everybody, chosen(everybody, model.cohort, given.only)
-
-
-def chosen(people: Table, cohort: str | None, only: Sequence[str] | None) -> Table:
-    """The people of some cohorts, or all."""
-    if only is None:
-        return people
-    if cohort is None:
-        raise ValueError("--only needs a cohort, and the model has none: fit it with --cohort")
-    values = [str(value) for value in people.as_names(cohort).tolist()]
-    unknown = [value for value in only if value not in values]
-    if unknown:
-        known = ", ".join(sorted(set(values)))
-        raise ValueError(f"nobody has {cohort} {unknown[0]}; there are {known}")
-    return people.rows([value in only for value in values])
-
-
-def among(
-    pairs: Table | None, everybody: Table, people: Table, model: RoommateModel
-) -> Table | None:
-    """The rows of a table of pairs that are not about people whom ``--only`` left out."""
-    if pairs is None or len(people) == len(everybody):
-        return pairs
-    left, kept = (set(t.as_names(model.id).tolist()) for t in (everybody, people))
-    listed = [model.id] if model.room or model.partner else list(model.partners)
-    return pairs.without_rows_of(listed, left - kept)
 
 
 def new_file(path: str, force: bool, inputs: Sequence[str | None] = ()) -> str:
@@ -368,14 +278,3 @@ def new_folder(path: str, force: bool) -> Path:
             place.mkdir(mode=0o700, parents=True, exist_ok=True)  # results are about people
             return place
     raise AssertionError("numbers do not end")
-
-
-def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
-    """Print what was asked for, write the files, say where."""
-    folder = new_folder(given.out, given.force)
-    inputs = [getattr(given, name, None) for name in TABLES]
-    for name in report.files:
-        spare(folder / name, inputs)
-    paths = list(map(str, report.write(folder, given.per_person)))
-    say(given, shown, "wrote " + ", ".join(paths))
-    return paths

@@ -108,7 +108,6 @@ function columns() {
   for (const [name, allowed] of Object.entries(state.settings))
     line($("settings"), name, select(allowed.map(v => [v, WORDS[`${name} ${v}`]]), roles[name],
       "", `s-${name}`));
-  $("command").textContent = state.command;
 }
 
 function questions() {

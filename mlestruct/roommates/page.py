@@ -16,12 +16,13 @@ from typing import Any
 
 from mlestruct.files import parsed
 from mlestruct.html import Html, element
+from mlestruct.roommates.doctor import who_is_who
 from mlestruct.roommates.frames import Table
-from mlestruct.roommates.inputs import EXAMINED, SETTINGS, Inputs, Json, opened
-from mlestruct.roommates.project import KINDS, Choices, Dropped, Project
+from mlestruct.roommates.leaks import Crossed
+from mlestruct.roommates.office import EXAMINED, Inputs, Json, opened
+from mlestruct.roommates.project import ALLOWED, KINDS, Choices, Dropped, Project
 from mlestruct.roommates.reading import read, sheets
 from mlestruct.roommates.report import STYLE
-from mlestruct.roommates.roles import who_is_who
 from mlestruct.roommates.words import PAGE
 
 NEEDED = ("people", "pairs")
@@ -68,47 +69,48 @@ def overview(given: Inputs) -> Json:
     """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
     known = {kind: _file(given, kind) for kind in given.choices.files}
     listed = {kind: given.tables[kind].names if kind in given.tables else [] for kind in EXAMINED}
-    found: Json = {"files": known, "columns": listed, "settings": SETTINGS, **decisions(given)}
-    found |= {"roles": None, "findings": [], "cohorts": [], "planned": None, "command": ""}
+    found: Json = {"files": known, "columns": listed, "settings": ALLOWED, **decisions(given)}
+    found |= {"roles": None, "findings": [], "cohorts": [], "planned": None}
     found |= {"agreeing": [], "fitted": given.project.model.exists()}
     if not given.ready or any(kind in given.faults for kind in EXAMINED):
         return found
     findings = [
-        {"kind": f.kind, "words": f.words}
-        for f in sorted(given.examined.findings, key=lambda f: f.kind != "fault")
+        {"kind": "remark" if f.severity == "note" else "fault", "words": f.on_page}
+        for f in sorted(given.examined.findings, key=lambda f: f.severity == "note")
     ]
     return found | {
-        "roles": given.roles,
+        "roles": vars(given.settings) | {"way": given.settings.way},
         "offered": given.offered,
         "agreeing": given.agreeing,
         "findings": findings,
         "cohorts": given.cohorts,
         "planned": given.planned,
-        "command": given.examined.command,
     }
 
 
 def decisions(given: Inputs) -> Json:
     """What was decided; each with the reason why it is out of use now, or null."""
-    found: list[Json] = [
-        {
-            "kind": part.kind,
-            "who": list(part.who),
-            "room": part.room,
-            "why": part.why and PAGE[part.why[0]].format(**part.why[1]),
-        }
-        for part in given.decided
-    ]
+    found: list[Json] = [part._asdict() for part in given.decided]
     for name, roles in given.columns_gone:
-        was = ", ".join(PAGE[role] for role in roles)
-        why = PAGE["unfit column"].format(roles=was)
+        why = PAGE["unfit column"].format(roles=", ".join(PAGE[role] for role in roles))
         found.append({"kind": "column", "who": [name], "room": None, "why": why})
     planned = given.choices.planned
     own = "people" in given.tables and "new" not in given.choices.files
     if own and planned is not None and planned not in given.cohorts:
         why = PAGE["unfit planned"]
         found.append({"kind": "planned", "who": [planned], "room": None, "why": why})
-    return {"decisions": found, "undo": bool(given.choices.before)}
+    return {"decisions": found}
+
+
+def crossed(error: Crossed) -> str:
+    """A plan across what all pairs agree in, in the page's words."""
+    lines = []
+    for agreed, broken in error.found:
+        values = {**agreed._asdict(), "broken": broken, "planned": error.planned}
+        values["chance"] = f"{100 * agreed.chance:.0f}"
+        values["alike"] = "; ".join(", ".join(block) for block in agreed.blocks)
+        lines.append(PAGE["crossed" if agreed.whole else "crossed spelled"].format(**values))
+    return "\n".join(lines)
 
 
 def _file(given: Inputs, kind: str) -> Json:
@@ -127,7 +129,7 @@ def readable(kind: str, path: Path) -> None:
     listed: list[str | None] = [*sheets(path)[:TRIED]]
     for sheet in listed or [None]:
         try:
-            opened(kind, path, sheet)
+            opened(kind, path, sheet, None)
             return
         except ValueError as error:
             faults.append(error)
@@ -175,14 +177,11 @@ MOST = 1_000_000  # signs of a request's text and entries of its lists; a page n
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type, a list of a kind, or one value of each of several kinds."""
+    """Whether a value is of a type, or a list of such values."""
     if isinstance(kind, list):
         return (
             isinstance(value, list) and len(value) <= MOST and all(_fits(v, *kind) for v in value)
         )
-    if isinstance(kind, tuple):
-        several = isinstance(value, list) and len(value) == len(kind)
-        return several and all(map(_fits, value, kind))
     if kind is int:
         return type(value) is int and 0 <= value < MOST
     return isinstance(value, kind) and not (isinstance(value, str) and len(value) > MOST)
@@ -194,7 +193,6 @@ EXPECTED: Mapping[str, Mapping[str, tuple[str, Any]]] = {
     "choose": {"roles": ("an object", dict), "planned": NAME},
     "fit": {},
     "sheet": {"kind": TEXT, "sheet": TEXT},
-    "rule": {"kind": TEXT, "pairs": ("a list of pairs of rows", [(int, int)]), "keep": SWITCH},
     "change": {"kind": TEXT, "a": ROW, "b": ROW},
     "undo": {},
     "let_go": {"kind": TEXT, "who": ("a list of ids", [str])},

@@ -22,10 +22,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from mlestruct.drive import Progress
-from mlestruct.roommates.inputs import Inputs, Json, checked, forgotten, merged
+from mlestruct.roommates.leaks import Crossed
+from mlestruct.roommates.office import Inputs, Json, Planned, fit
 from mlestruct.roommates.page import (
     EXPECTED,
     LEARNED_FROM,
+    crossed,
     decisions,
     dropped,
     overview,
@@ -33,8 +35,17 @@ from mlestruct.roommates.page import (
     readable,
     sent,
 )
-from mlestruct.roommates.planning import Planned, fit
-from mlestruct.roommates.project import LARGEST, Choices, Decisions, Project, let_go, locked, ruled
+from mlestruct.roommates.project import (
+    LARGEST,
+    SINGLE,
+    WAYS,
+    Choices,
+    Decisions,
+    Project,
+    Settings,
+    let_go,
+    locked,
+)
 
 HOST = "127.0.0.1"
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
@@ -70,11 +81,13 @@ class Session:
         self._fit: threading.Thread | None = None
         self._began, self._fault = 0.0, ""
         self._progress: Json = {"round": 0, "relative": None}
+        self._before: list[Decisions] = []  # the last changes can be taken back
 
     def state(self) -> Json:
         """What the page shows: files, findings, roles, and how far a fit is."""
         found = self._overview()
         return found | {
+            "undo": bool(self._before),
             "running": self._learning,
             "seconds": time.monotonic() - self._began,
             "progress": self._progress,
@@ -102,7 +115,7 @@ class Session:
         """What was decided, and why some of it is out of use."""
         given = self._inputs()
         with self._lock:
-            return decisions(given)
+            return decisions(given) | {"undo": bool(self._before)}
 
     def put(self, kind: str, name: str, data: bytes) -> Json:
         """A dropped file; what was learned from an older one is not kept.
@@ -148,13 +161,23 @@ class Session:
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
         with self._alone(), self._lock:
-            old = self.project.choices()
-            given = self._inputs()
-            gone = [name for name, _ in given.columns_gone]
-            roles = merged(checked(asked["roles"]), old.roles, gone)
+            old, given = self.project.choices(), self._inputs()
+            roles = {n: told for n, told in asked["roles"].items() if n not in ("way", "fit")}
+            way = asked["roles"].get("way", "partners")
+            if way not in WAYS:
+                raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
+            roles = {n: told for n, told in roles.items() if n not in WAYS or n == way}
+            new = Settings.of(roles)
+            if old.settings is not None:
+                gone = [name for name, _ in given.columns_gone]
+                new = new.with_those(old.settings.keeping(gone.__contains__))
+                same = {n: getattr(old.settings, n) for n in ("fit", "trust", "spelled")}
+                new = replace(new, **{n: told for n, told in same.items() if n not in roles})
             people = given.tables.get("people")
-            known = (*people.names, *gone) if people else ()
-            self.keep(replace(old, roles=roles, planned=asked["planned"], known=known))
+            said = {*new.uses(), *new.shares}
+            rest = [n for n in people.names if n not in said] if people else []
+            new = replace(new, ignore=(*new.ignore, *rest))
+            self.keep(replace(old, settings=new, planned=asked["planned"]))
         return self.state()
 
     def keep(self, choices: Choices, kind: str = "people") -> None:
@@ -202,14 +225,8 @@ class Session:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
             if self._planned is None:
-                self._planned = Planned(self.project)
+                self._planned = Planned.of(self.project)
             return self._planned
-
-    def rule(self, asked: Mapping[str, Any]) -> Json:
-        """Keep or drop rules about two people."""
-        planned, kind, keep = self.planned(), asked["kind"], asked["keep"]
-        pairs = [(a, b) for a, b in map(planned.named, asked["pairs"])]
-        return self._under(lambda old: ruled(old, kind, pairs, keep))
 
     def change(self, asked: Mapping[str, Any]) -> Json:
         """Put two people together, swap their partners, or keep them apart."""
@@ -226,15 +243,18 @@ class Session:
         """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
         with self._unread(), self._lock:
             old, unfit = self.project.choices(), self._unfit()
-            self._decide(old.decided(changed(old.decisions)))
+            made = changed(old.decided)
+            self._decide(replace(old, decided=made))
             try:
                 more = [part["why"] for part in self._unfit() if part not in unfit]
                 if more:
                     raise ValueError(more[0])
-                return self.planned().shown()
+                shown = self.planned().shown()
             except (ValueError, LookupError):
                 self._decide(old)
                 raise
+            self._before += [old.decided] if made != old.decided else []
+            return shown
 
     def _unfit(self) -> list[Json]:
         return [part for part in self.decisions()["decisions"] if part["why"] is not None]
@@ -246,7 +266,9 @@ class Session:
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
         with self._unread(), self._lock:
-            self._decide(self.project.choices().undone())
+            if not self._before:
+                raise ValueError("there is nothing to take back")
+            self._decide(replace(self.project.choices(), decided=self._before.pop()))
         return self.state()
 
     def let_go(self, asked: Mapping[str, Any]) -> Json:
@@ -254,13 +276,19 @@ class Session:
         kind, who = asked["kind"], asked["who"]
         with self._unread(), self._lock:
             self._refuse_while_learning()
-            old = self.project.choices()
+            old, now = self.project.choices(), self._inputs().settings
             if kind == "planned":
                 self._decide(replace(old, planned=None))
-            elif kind == "column":
-                self._decide(replace(old, roles=forgotten(old.roles, self._inputs().roles, who)))
+            elif kind == "column" and old.settings is not None:
+                kept = old.settings.keeping(lambda name: name not in who)
+                lost = [name for name in SINGLE if getattr(kept, name) in who]
+                lost += WAYS if set(kept.shares) & set(who) else []
+                kept = replace(kept, **{name: getattr(now, name) for name in lost})
+                self._decide(replace(old, settings=kept))
             else:
-                self._decide(old.decided(let_go(old.decisions, kind, who)))
+                made = let_go(old.decided, kind, who)
+                self._before.append(old.decided)
+                self._decide(replace(old, decided=made))
         return self.state()
 
 
@@ -306,6 +334,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         try:
             actions[self._parts()[2]]()
+        except Crossed as error:
+            self._json({"refused": crossed(error)})
         except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
             self._json({"refused": str(error) or type(error).__name__})  # no fault of the page
 
@@ -462,7 +492,7 @@ def _end(request: socket.socket) -> None:
 
 def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
     """Serve a project's folder until Ctrl-C; ``ready`` is told the address."""
-    with Server(Project(folder), port) as server:
+    with Server(Project.own(folder), port) as server:
         ready(server.address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()

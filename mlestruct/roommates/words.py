@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+FILE = "roommates.toml"  # of a project
+
 REPORT = {
     "title": "Room-mates: a plan and its reasons",
     "lead": "Everything here is about people: keep it where their answers are kept.",
@@ -152,6 +154,114 @@ def percent(share: float) -> str:
     return f"{number(100 * share)} %"
 
 
+FINDINGS: dict[str, tuple[str, ...]] = {
+    # code: how severe it is, what was found, what to do about it in the file, and on the page
+    "empty": ("stop", "the table is empty"),
+    "refused": ("stop", "{words}"),
+    "infinite": ("stop", "column {column!r} holds infinite numbers{where}"),
+    "no ids": ("puzzle", "no column looks like ids of people", "; name one: id ="),
+    "no shares": (
+        "puzzle",
+        "no columns look as if they said who shares",
+        "; name them: partners = two columns of ids, room = or partner = one column",
+        "; choose them below",
+    ),
+    "turned": (
+        "puzzle",
+        "most columns are called by numbers: do people stand in columns? A table has a row for "
+        "each person",
+    ),
+    "no questions": (
+        "puzzle",
+        "no column looks like answers to a question",
+        "; give columns a role: ordinal, binary or categorical",
+        "; choose below what columns are used as",
+    ),
+    "nobody shares": ("note", "nothing says who shares, so there is nothing to learn from"),
+    "ids taken": ("note", "column {column!r} is taken for the ids of people"),
+    "partners taken": ("note", "columns {columns} are taken for who shares"),
+    "room taken": ("note", "column {columns} is taken for the room of a person"),
+    "partner taken": ("note", "column {columns} is taken for the partner of a person"),
+    "rule proposed": (
+        "note",
+        "column {column!r} is proposed as a rule: {agreed}; if partners may differ in it, ",
+        "move it from same to differ",
+        "say so beside the column",
+    ),
+    "code": (
+        "stop",
+        "column {column!r}: {value!r}, {count} times, the first in {where}, looks like a code for "
+        "no answer; if it is, ",
+        "it belongs into the column's no_answer, else write trust = true there",
+        "tick that beside the column",
+    ),
+    "spelled": (
+        "stop",
+        "column {column!r}: {listed} differ in case or signs only, and count as different",
+        "; for one answer write spelled.{first!r} = {most!r} there, and so for others",
+        "; write each of them in one way in the table",
+    ),
+    "word": ("stop", "{words}"),
+    "odd id": ("stop", "{words}: is that a person?"),
+    "leak": (
+        "stop",
+        "column {column!r}: {words} If so, ",
+        "its role is ignore; else write trust = true",
+        "it is better not used",
+    ),
+    "rule": (
+        "stop",
+        "column {column!r}: {words} If so, ",
+        "list it in same; if partners may differ in it, in differ",
+        "use it as a rule; if partners may differ in it, tick that",
+    ),
+    "spelled rule": (
+        "stop",
+        "column {column!r}: {words} If so, write each of them in one way and ",
+        "list it in same; if partners may differ in it, in differ",
+        "use it as a rule; if partners may differ in it, tick that",
+    ),
+    "names partner": (
+        "stop",
+        "column {column!r} names the partner in {hits} of {pairs} pairs; leave it out of the "
+        "answers",
+    ),
+    "one alone": ("note", "{group}: one person, who has nobody to share with"),
+    "odd": ("note", "{group}: {count} people, an odd number, so one of them stays alone"),
+    "odd before": ("note", "{count} groups of which somebody shares already have an odd number"),
+    "alone": (
+        "note",
+        "{alone} of {people} people are in no pair, and nothing is learned from them",
+    ),
+    "few": (
+        "note",
+        "{pairs} pairs are few for {questions} questions: at least {least} would tell more; "
+        "intervals will be wide",
+    ),
+    "blank": ("note", "column {column!r}: {blank} of {rows} cells are blank"),
+    "constant": (
+        "note",
+        "column {column!r} is {value!r} for all {most} who answered: it tells nobody apart",
+    ),
+    "nearly constant": (
+        "note",
+        "column {column!r} is {value!r} for {most} of {answers}: it tells few people apart",
+    ),
+    "different": (
+        "note",
+        "column {column!r} is different for nearly everybody, as an id or a free text is",
+    ),
+}
+
+COMMENTS = {  # in a project's files
+    "file": "Room-mates: what the tables are and how to learn from them. Nobody is named here.",
+    "people": "Room-mates: what was decided about people, by their ids. Private.",
+    "tables": "files (BOOK.xlsx#SHEET), and the columns of ids and of who shares",
+    "groups": "partners have the same there; they may differ in others; whom to plan",
+    "columns": "role: ordinal (numbers), binary, categorical or ignore",
+    "fit": "answers that are missing, or new since the fit; rooms of three and more",
+}
+
 PAGE = {
     "title": "Room-mates",
     "lead": "From your tables to a plan. Everything stays on this machine.",
@@ -196,6 +306,9 @@ PAGE = {
     "protected": "protected",
     "protected what": "Protected columns are learned from, but reasons do not name their answers.",
     "not used": "not used",
+    "ignore": "not used",
+    "trust": "answers as they are meant",
+    "spelled": "spellings of one answer",
     "same": "rule: partners have the same",
     "mix": "no rule: partners may differ",
     "crossed": (
@@ -252,6 +365,7 @@ PAGE = {
     "decided forbid": "{who} are kept apart",
     "decided together": "{who} were put together",
     "decided fixed": "{who} are locked in room {room}",
+    "decided left": "{who} left",
     "decided column": "column {who}",
     "decided planned": "to be paired up: {who}",
     "not in use": "Not in use now: {why}.",
@@ -274,7 +388,6 @@ PAGE = {
     "find": "Find a person or room",
     "downloads": "Take it with you",
     "report": "report",
-    "technical": "The same from the command line",
     "loading": "reading …",
     "lost": "The program does not answer. Start it again: everything is kept.",
 }

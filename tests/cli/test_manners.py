@@ -63,7 +63,8 @@ def test_how_files_were_read_is_said(here, capsys):
     assert said.startswith("people.csv: 20 rows; Windows-1252, semicolons, names in line 3")
     assert main(["check", "people.csv", "--encoding", "utf-8"]) == 2
     assert "people.csv, line 1: not utf-8" in capsys.readouterr().err
-    assert main(["check", "people.csv", "--separator", "tab"]) == 0
+    assert main(["check", "people.csv", "--separator", "tab"]) == 3
+    assert "no column looks like ids of people" in capsys.readouterr().out
 
 
 def test_new_folders_are_numbered(tmp_path):

@@ -6,7 +6,8 @@ import pytest
 import mlestruct as ms
 from mlestruct import data
 from mlestruct.errors import DataWarning
-from mlestruct.roommates.doctor import Told, examine
+from mlestruct.roommates.doctor import examine
+from mlestruct.roommates.project import Settings
 from mlestruct.tables import table
 
 
@@ -16,9 +17,9 @@ def year(seed=0, n=80):
 
 
 def found(people, pairs, **told):
-    diagnosis = examine([table(people), table(pairs)], Told(**told))
+    diagnosis = examine([table(people), table(pairs)], Settings(**told))
     return [f.words for f in diagnosis.faults], [
-        f.words for f in diagnosis.findings if f.kind == "remark"
+        f.words for f in diagnosis.findings if f.severity == "note"
     ]
 
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.roommates.doctor import examine
-from mlestruct.roommates.roles import who_is_who
+from mlestruct.roommates.doctor import examine, who_is_who
 from mlestruct.tables import table
 
 
@@ -26,7 +25,7 @@ def test_ids_and_partners_under_any_name(seed, name):
         tables = [table(people), table(pairs)][::order]
         assert who_is_who(tables)[:2] == (name, ("one", "two"))
         found = examine(tables)
-        assert (found.told.id, found.told.partners) == (name, ("one", "two"))
+        assert (found.settings.id, found.settings.partners) == (name, ("one", "two"))
         assert any(f"{name!r} is taken for the ids" in f.words for f in found.findings)
         assert not found.faults
 
@@ -72,6 +71,6 @@ def test_answers_are_no_ids_although_small_ids_are_answers():
 def test_what_was_said_is_not_guessed_anew():
     people, pairs = year(np.random.default_rng(1))
     found = examine([table(people), table(pairs)])
-    assert found.told.id == "id"
+    assert found.settings.id == "id"
     assert not any("taken for" in f.words for f in found.findings)
     assert who_is_who([table({"a": ["x", "x"], "b": [1, 1]})]) is None

@@ -9,6 +9,7 @@ is listed as one that does not fit, and (4) what a change costs is said before i
 import json
 import shlex
 import threading
+import tomllib
 from contextlib import contextmanager
 
 import numpy as np
@@ -97,13 +98,14 @@ def planned(out):
     return [(pair["a"], pair["b"]) for pair in json.loads(out)["pairs"]]
 
 
-def by_command_line(seed, folder, capsys):
+def by_command_line(seed, folder, capsys, monkeypatch):
     rng = np.random.default_rng(seed)
     kind = list(VALUES)[seed % len(VALUES)]
     header = HEADERS[int(rng.integers(len(HEADERS)))]
     noise = int(rng.integers(2)) if kind in ("two", "numbers") else 0
     office = Office(rng, kind, header, noise, size=40 if noise else 16)
     files, model = office.files(folder), str(folder / "m.npz")
+    monkeypatch.chdir(folder)
     marked = f'"{header}"'
 
     def run(*words):
@@ -131,7 +133,8 @@ def by_command_line(seed, folder, capsys):
     found = run("check", *files, "--json", "--separator", "tab")
     learn = shlex.split(json.loads(found[1])["fit"])[1:]
     spelled = kind in ("case", "spelled")
-    assert (header in " ".join(learn)) != spelled
+    proposed = tomllib.loads((folder / "roommates.toml").read_text())
+    assert (header in proposed["groups"].get("same", [])) != spelled
     code = run(*learn, "--only", "1", "--model", model, "--force")[0]
     if code == 0:
         code, out, said = run("roommates", "assign", files[0], *plan)
@@ -141,14 +144,16 @@ def by_command_line(seed, folder, capsys):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_plan_of_the_command_line_crosses_what_all_pairs_agree_in(seed, tmp_path, capsys):
-    by_command_line(seed, tmp_path / "t", capsys)
+def test_no_plan_of_the_command_line_crosses_what_all_pairs_agree_in(
+    seed, tmp_path, capsys, monkeypatch
+):
+    by_command_line(seed, tmp_path / "t", capsys, monkeypatch)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(5, 205))
-def test_no_plan_of_the_command_line_ever_crosses(seed, tmp_path, capsys):
-    by_command_line(seed, tmp_path / "t", capsys)
+def test_no_plan_of_the_command_line_ever_crosses(seed, tmp_path, capsys, monkeypatch):
+    by_command_line(seed, tmp_path / "t", capsys, monkeypatch)
 
 
 # --- the page ------------------------------------------------------------------------------------
@@ -307,7 +312,7 @@ class Desk:
 
 @contextmanager
 def page(folder):
-    with Server(Project(folder)) as server:
+    with Server(Project.own(folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield Client(server)
         server.shutdown()
@@ -404,3 +409,118 @@ def test_columns_that_pairs_do_not_agree_in_stop_no_plan(tmp_path, capsys):
         out = ["--out", str(tmp_path / f"out{seed}")]
         assert main(["roommates", "assign", files[0], "--only", "2", "--model", model, *out]) == 0
         assert "agree in it" not in capsys.readouterr().out
+
+
+def september(seed, folder, capsys, monkeypatch):
+    """An office's September by the command line; what was decided after every corrected table."""
+    rng = np.random.default_rng(seed)
+    office = Office(rng, "two", "Geschl.")
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    office.files(folder)
+
+    def run(*words, code=0):
+        assert main(list(words)) == code, capsys.readouterr()
+        return capsys.readouterr().out
+
+    def plan():
+        out = run("roommates", "assign", "--json", "--out", "out", "--force")
+        made = planned(out)
+        assert {who for two in made for who in two} <= set(office.new)
+        assert not crossing(office, made)
+        return {frozenset(two) for two in made}, json.loads(out)["unused"]
+
+    def learn():
+        run("roommates", "fit", "--alpha", "10", "--force")
+
+    run("check", "people.tsv", "pairs.tsv")
+    file = folder / "roommates.toml"
+    assert tomllib.loads(file.read_text())["groups"] == {
+        "cohort": "year", "same": ["Geschl."], "plan": "2",
+    }  # fmt: skip
+    text = "# ours\n" + file.read_text().replace("[columns.q3]", "[columns.q3]\nprotected = true")
+    text = text.replace("[columns.smokes]", "[columns.smokes] # ask them again")
+    file.write_text(text)
+    learn()
+    homes, _ = plan()
+    locks = sorted(map(sorted, homes))[:3]
+    for a, _ in locks:
+        run("roommates", "change", "lock", a, "--yes")
+    free = [sorted(home) for home in homes if sorted(home) not in locks]
+    apart = free[:2]
+    for a, b in apart:
+        said = run("roommates", "change", "apart", a, b)
+        assert "nothing is changed" in said
+        assert plan()[0] == homes
+        said = run("roommates", "change", "apart", a, b, "--yes")
+        new = plan()[0] - homes
+        assert all(who in said for home in new for who in home)
+        homes = plan()[0]
+    said = run("roommates", "change", "together", locks[0][0], free[3][0], code=2)
+    assert plan()[0] == homes
+    decided = (folder / "roommates.people.toml").read_text()
+    assert (folder / "roommates.people.toml").stat().st_mode & 0o077 == 0
+
+    def holds(gone=()):
+        homes, unused = plan()
+        for kind, made in (("require", locks), ("forbid", apart)):
+            for two in made:
+                out = [
+                    part for part in unused if part["kind"] == kind and set(part["who"]) == set(two)
+                ]
+                assert len(out) == bool(set(two) & set(gone))
+                assert out or (frozenset(two) in homes) == (kind == "require")
+
+    by_id = {row["id"]: row for row in office.rows}
+    by_id[locks[0][0]]["q1"] = str(rng.integers(1, 6))  # a corrected answer
+    office.add(2, 0)
+    office.add(2, 1)
+    office.files(folder)
+    learn()
+    holds()
+    office.rows.remove(by_id[locks[1][0]])  # somebody is deleted
+    office.rows.remove(by_id[apart[0][0]])
+    rng.shuffle(office.rows)
+    office.files(folder)
+    learn()
+    holds(gone=(locks[1][0], apart[0][0]))
+    for row in office.rows:  # two columns are renamed
+        row["tidy"] = row.pop("q1")
+    office.files(folder)
+    said = run("check", code=0)
+    assert "column 'q1': there is no such column now" in said
+    assert "column 'tidy' is new" in said
+    learn()
+    holds(gone=(locks[1][0], apart[0][0]))
+    for row in office.rows:
+        row["Gender"] = row.pop("Geschl.")
+    office.header = "Gender"
+    office.files(folder)
+    assert "column 'Geschl.'" in run("check", code=1)
+    run("roommates", "fit", "--force", code=2)  # it kept people apart: not in silence
+    file.write_text(file.read_text().replace("Geschl.", "Gender"))
+    learn()
+    holds(gone=(locks[1][0], apart[0][0]))
+    office.rows += [by_id[locks[1][0]], by_id[apart[0][0]]]  # they come back
+    for row in office.rows[-2:]:
+        row["Gender"] = row.pop("Geschl.")
+        row["tidy"] = row.pop("q1")
+    office.files(folder)
+    learn()
+    holds()
+    run("roommates", "change", "left", free[4][0], "--yes")
+    assert free[4][0] not in {who for home in plan()[0] for who in home}
+    after = (folder / "roommates.people.toml").read_text()
+    assert [line for line in decided.splitlines() if line not in after.splitlines()] == []
+    assert "\n\n\n" not in after
+    text = file.read_text()
+    assert text.startswith("# ours")
+    assert "# ask them again" in text
+    assert tomllib.loads(text)["columns"]["q3"]["protected"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_was_decided_by_the_command_line_outlives_corrected_tables(
+    seed, tmp_path, capsys, monkeypatch
+):
+    september(seed, tmp_path / "t", capsys, monkeypatch)

@@ -21,7 +21,7 @@ SECONDS, MOST = 0.4, 8
 
 @pytest.fixture
 def server(tmp_path):
-    with Server(Project(tmp_path / "project"), seconds=SECONDS, most=MOST) as found:
+    with Server(Project.own(tmp_path / "project"), seconds=SECONDS, most=MOST) as found:
         threading.Thread(target=found.serve_forever, args=(0.02,), daemon=True).start()
         yield found
         found.shutdown()
@@ -82,7 +82,7 @@ def test_half_open_requests_hold_few_threads_and_end(server, start):
 @pytest.mark.nightly
 def test_a_page_as_it_is_started_survives_300_half_open_requests(tmp_path):
     before = threading.active_count()
-    with Server(Project(tmp_path / "project")) as server, ExitStack() as stack:
+    with Server(Project.own(tmp_path / "project")) as server, ExitStack() as stack:
         threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         for _ in range(300):
             stack.enter_context(connected(server)).sendall(b"GET /")

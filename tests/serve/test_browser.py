@@ -47,7 +47,7 @@ def files(tmp_path_factory):
 @pytest.mark.parametrize("size", [(1280, 1000), (360, 740)])
 def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
     """Files, columns, fit, plan, a swap that is read and done; no error in the console."""
-    with Server(Project(tmp_path / "project")) as server:
+    with Server(Project.own(tmp_path / "project")) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with Browser(tmp_path / "profile", size) as browser:
             browser.open(server.address)

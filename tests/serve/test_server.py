@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mlestruct import data
-from mlestruct.roommates.project import Choices, Project
+from mlestruct.roommates.project import Choices, Decided, Project
 from mlestruct.roommates.server import Server
 
 NASTY = "<img src=x onerror=alert(1)>"
@@ -60,7 +60,7 @@ class Client:
 
 
 def served(folder) -> Iterator[Client]:
-    with Server(Project(folder)) as server:
+    with Server(Project.own(folder)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield Client(server)
         server.shutdown()
@@ -124,8 +124,9 @@ def test_the_plan_its_files_and_what_a_change_costs(planned) -> None:
     after = planned.json("change", {"kind": "together", "a": a, "b": b})
     assert {a, b} in [set(h["rows"]) for h in after["homes"]]
     assert not any(h["locked"] for h in after["homes"])
-    back = planned.json("rule", {"kind": "together", "pairs": [[a, b]], "keep": False})
-    assert back == plan
+    who = [plan["names"][str(row)] for row in (a, b)]
+    planned.json("let_go", {"kind": "together", "who": who})
+    assert planned.json("plan") == plan
     for name, start in (("pairs.csv", b"a,b,"), ("report.html", b"<!DOCTYPE")):
         status, body = planned.ask(name)
         assert status == 200
@@ -172,11 +173,12 @@ def test_who_is_locked_is_not_moved_in_silence(planned) -> None:
 def test_forbidden_and_locked_exclude_each_other(planned) -> None:
     a, b = planned.json("plan")["homes"][0]["rows"]
     planned.json("lock", {"rows": [a, b], "room": None, "keep": True})
-    rule = {"kind": "forbid", "pairs": [[b, a]], "keep": True}
-    assert "are locked: unlock that home first" in planned.refused("rule", rule)
+    rule = {"kind": "apart", "a": b, "b": a}
+    assert "are locked: unlock that home first" in planned.refused("change", rule)
     planned.json("lock", {"rows": [a, b], "room": None, "keep": False})
-    after = planned.json("rule", rule)
-    assert after["forbid"] == [[b, a]]
+    after = planned.json("change", rule)
+    (made,) = planned.json("decisions")["decisions"]
+    assert (made["kind"], made["who"]) == ("forbid", [after["names"][str(k)] for k in (b, a)])
     assert not any(home["locked"] for home in after["homes"])
     assert "kept apart" in planned.refused("lock", {"rows": [a, b], "room": None, "keep": True})
     assert all(set(home["rows"]) != {a, b} for home in after["homes"])
@@ -187,27 +189,25 @@ def test_a_rule_that_leaves_no_plan_is_not_kept(planned) -> None:
     for home in planned.json("plan")["homes"]:
         groups.setdefault(home["group"], home["rows"][0])
     a, b = list(groups.values())[:2]
-    rule = {"kind": "require", "pairs": [[a, b]], "keep": True}
-    assert planned.refused("rule", rule)
+    assert planned.refused("change", {"kind": "together", "a": a, "b": b})
     assert not any(home["locked"] for home in planned.json("plan")["homes"])
 
 
 @pytest.mark.parametrize(
     ("asked", "body", "why"),
     [
-        ("rule", b"[1]", r"rule: expected an object, not \[1\]"),
-        ("rule", b"{", "Expecting property name"),
-        ("rule", b"\xff", "no JSON"),
-        ("rule", b"[" * 100_000, "nested too deeply"),
-        ("rule", b'{"kind": "forbid", "kind": "require"}', "'kind' comes twice"),
+        ("lock", b"[1]", r"lock: expected an object, not \[1\]"),
+        ("lock", b"{", "Expecting property name"),
+        ("lock", b"\xff", "no JSON"),
+        ("lock", b"[" * 100_000, "nested too deeply"),
+        ("lock", b'{"room": "1", "room": "2"}', "'room' comes twice"),
         ("change", b'{"kind": "swap", "a": NaN, "b": 1}', "NaN is no number"),
-        ("rule", {"kind": "forbid", "pairs": []}, "rule: 'keep' is missing; expected true or"),
-        ("rule", {"kind": "forbid", "pairs": [], "keep": 1}, "keep is 1; expected true or false"),
-        ("rule", {"kind": "forbid", "pairs": [[0, -1]], "keep": True}, "expected a list of pairs"),
-        ("rule", {"kind": "forbid", "pairs": [[0, 1, 2]], "keep": True}, "expected a list of pair"),
-        ("rule", {"kind": "forbid", "pairs": [[0, "1"]], "keep": True}, "expected a list of pairs"),
-        ("rule", {"kind": "forbid", "pairs": [[0, 10**6 - 1]], "keep": True}, "999999"),
-        ("rule", {"kind": "hate", "pairs": [[0, 1]], "keep": True}, "not 'hate'"),
+        ("lock", {"rows": [], "room": None}, "lock: 'keep' is missing; expected true or"),
+        ("lock", {"rows": [], "room": None, "keep": 1}, "keep is 1; expected true or false"),
+        ("lock", {"rows": [0, -1], "room": None, "keep": True}, "expected a list of rows"),
+        ("lock", {"rows": [0, "1"], "room": None, "keep": True}, "expected a list of rows"),
+        ("lock", {"rows": [0, 10**6 - 1], "room": None, "keep": True}, "999999"),
+        ("change", {"kind": "hate", "a": 0, "b": 1}, "only two people"),
         ("change", {"kind": "swap", "a": 0.5, "b": 1}, "a is 0.5; expected a row's number"),
         ("change", {"kind": "swap", "a": True, "b": 1}, "a is True; expected a row's number"),
         ("change", {"kind": "swap", "a": 0, "b": 10**9}, "b is 1000000000; expected a row"),
@@ -229,8 +229,7 @@ def test_what_is_sent_is_checked(planned, asked, body, why) -> None:
 
 def test_a_new_start_loses_nothing(planned) -> None:
     rows = planned.json("plan")["homes"][0]["rows"]
-    rule = {"kind": "forbid", "pairs": [rows], "keep": True}
-    kept = planned.json("rule", rule)
+    kept = planned.json("change", {"kind": "apart", "a": rows[0], "b": rows[1]})
     for again in served(planned.server.session.project.folder):
         assert again.json("plan") == kept
 
@@ -287,8 +286,9 @@ def test_a_fit_that_cannot_be_says_why(client, files) -> None:
 
 def test_a_damaged_project_says_so(tmp_path) -> None:
     project = Project(tmp_path)
-    project.keep(replace(Choices(), require=(("1", "2"),)))
-    assert project.choices().require == (("1", "2"),)
-    (tmp_path / "project.json").write_text("[]")
-    with pytest.raises(ValueError, match="not a project of this page"):
+    decided = (Decided("require", ("1", "2")),)
+    project.keep(replace(Choices(), decided=decided))
+    assert project.choices().decided == decided
+    (tmp_path / "roommates.toml").write_text("[")
+    with pytest.raises(ValueError, match="not a project of room-mates"):
         project.choices()
