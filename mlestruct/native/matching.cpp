@@ -12,7 +12,7 @@
 Work::Work(const Graph &g, Arena &arena) {
     const int64_t n = g.nodes, wide = whole_eights(n);
     for (double **array : {&x, &s, &y, &slope, &move, &last, &common, &summed, &p, &d, &q, &z,
-                           &other, &likely, &gap, &ground, &old, &right, &pivot})
+                           &other, &likely, &gap, &ground, &old, &right})
         *array = arena.array<double>(wide, 1.0);
     one = arena.array<double>(wide, 1.0);
     tail = arena.array<double>(wide, 2.0);
@@ -20,7 +20,6 @@ Work::Work(const Graph &g, Arena &arena) {
     curvature = arena.array<double>(g.live);
     cooler = arena.array<double>(g.live);
     given = arena.array<double>(g.live);
-    table = arena.array<double>(g.two_sided && n <= DENSE ? n * n : 0);
     mate = arena.array<int64_t>(n);
     moving = arena.array<bool>(n);
     for (int64_t v = 0; !arena.failed && v < n; ++v) {
@@ -39,7 +38,6 @@ constexpr int64_t BRIEF = 100, NEARBY = 500;  // sweeps of a cooler example; fro
 constexpr double SOFT = 1e-11;  // at rho = 0 the slacks' entropy weighs this, and moves no digit
 constexpr double FREE = 1e-16;  // of a weight: what its ends have besides is rounding
 constexpr double NEARER = 0.1;  // of a slack's price a step leaves: beyond lie slacks above one
-constexpr double GAINED = 0.2;  // of the error: else there is no step more by one elimination
 constexpr double NEAR = 1e-3;   // of tau = 1, where 1 - tau comes from the equation tau solves
 constexpr int IDLE = 5;         // steps that lower neither value nor error: they are rounding's
 constexpr double LONGEST = 20.0, FAR = 100.0;  // nats: of a step, and until the kernel is made anew
@@ -96,19 +94,11 @@ void sums(const Graph &g, double c, const double *kernel, const double *s, doubl
         return;
     }
     for (int64_t v = 0; v < n; ++v) y[v] = slope[v] = 0.0;
-    if (c == -1.0)
-        each_eight(g, [&](const Eight &at) {
-            const Row z = at.edges(kernel) * at.tails(s) * at.heads(s);
-            const Row root = square_root(larger(1.0 - 4.0 * z, row_of(1e-16)));
-            at.add(y, 2.0 * z / (1.0 + root));
-            at.add(slope, z / root);
-        });
-    else
-        each_eight(g, [&](const Eight &at) {
-            const Row tau = entry(at.edges(kernel) * at.tails(s) * at.heads(s), c);
-            at.add(y, tau);
-            at.add(slope, entry_slope(tau, c));
-        });
+    each_eight(g, [&](const Eight &at) {
+        const Row tau = entry(at.edges(kernel) * at.tails(s) * at.heads(s), c);
+        at.add(y, tau);
+        at.add(slope, entry_slope(tau, c));
+    });
 }
 
 // (diag(ground) + B diag(weight) B^T) p = right over the nodes' edges B: the signless Laplacian of
@@ -210,54 +200,6 @@ struct System {
             found += r[v] * z[v];
         }
         return found;
-    }
-};
-
-// Elimination of the same system on a graph with two sides, O(nodes^3). With one side's signs
-// turned it is a Laplacian, whose elimination only adds what is positive (Grassmann, Taksar and
-// Heyman 1985): pivots keep all their digits however small they are.
-struct Elimination {
-    const Graph &g;
-    double *table, *pivot;
-
-    // `ground` is used up.
-    void eliminate(const double *weight, double *ground) const {
-        const int64_t n = g.nodes;
-        for (int64_t k = 0; k < n * n; ++k) table[k] = 0.0;
-        each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
-            table[(u > v ? u : v) * n + (u > v ? v : u)] = weight[e];
-        });
-        for (int64_t k = n - 1; k >= 0; --k) {
-            const double *row = table + k * n;
-            pivot[k] = ground[k];
-            for (int64_t i = 0; i < k; ++i) pivot[k] += row[i];
-            for (int64_t i = 0; i < k; ++i) {
-                if (!(row[i] > 0.0)) continue;
-                const double share = row[i] / pivot[k];
-                double *to = table + i * n;
-                ground[i] += share * ground[k];
-                for (int64_t j = 0; j < i; ++j) to[j] += share * row[j];
-            }
-        }
-    }
-
-    // p solves the system for the right side r, which is used up. A direction that is free in its
-    // component stays where it is.
-    void solve(double *r, double *p) const {
-        const int64_t n = g.nodes;
-        for (int64_t v = 0; v < n; ++v)
-            if (g.ptr[v + 1] == g.ptr[v]) r[v] = -r[v];
-        for (int64_t k = n - 1; k >= 0; --k) {
-            const double share = pivot[k] > 0.0 ? r[k] / pivot[k] : 0.0;
-            for (int64_t i = 0; i < k; ++i) r[i] += table[k * n + i] * share;
-        }
-        for (int64_t k = 0; k < n; ++k) {
-            double known = r[k];
-            for (int64_t i = 0; i < k; ++i) known += table[k * n + i] * p[i];
-            p[k] = pivot[k] > 0.0 ? known / pivot[k] : 0.0;
-        }
-        for (int64_t v = 0; v < n; ++v)
-            if (g.ptr[v + 1] == g.ptr[v]) p[v] = -p[v];
     }
 };
 
@@ -468,25 +410,14 @@ struct Scaling {
         return {largest(worst), terms.value()};
     }
 
-    // Newton's direction at the last evaluation, into work.p; an elimination is `kept` if it can
-    // be.
-    void direction(bool direct, bool kept, double worst, double *report) {
+    // Newton's direction at the last evaluation, into work.p; return the turns it took.
+    int64_t direction(double worst) {
         const Graph &g = at.g;
-        const Elimination elimination{g, work.table, work.pivot};
-        if (direct) {
-            if (!kept) {
-                for (int64_t v = 0; v < g.nodes; ++v) work.q[v] = work.ground[v];
-                elimination.eliminate(work.curvature, work.q);
-            }
-            elimination.solve(work.gap, work.p);
-            return;
-        }
         for (int64_t v = 0; v < g.nodes; ++v)  // no node alone goes further than LONGEST
             work.ground[v] += magnitude(work.gap[v]) / LONGEST;
         product<true, true>(g, work.curvature, work.one, work.right);
         const System system{g, work, work.curvature, work.right, work.ground, work.moving};
-        const double turns = system.conjugate(work.gap, work.p, smaller(0.1, worst));
-        report[4] = larger(report[4], turns);
+        return system.conjugate(work.gap, work.p, smaller(0.1, worst));
     }
 
     // Move by so much of the direction from the factors in work.old.
@@ -509,14 +440,12 @@ struct Scaling {
     // The Hessian is the signless Laplacian of d tau / d log z plus the slacks'. Conjugate
     // gradients, O(edges) a turn, solve for it plus diag(|gradient|) / LONGEST, which vanishes in
     // the end: where a curvature is far below its gradient, one node's step would be so long that
-    // all others' were cut to nothing. Small graphs with two sides are eliminated, which their
-    // nearly free directions (rows that hardly share a column) do not harm.
+    // all others' were cut to nothing.
     double polish(int rounds, double *report) {
         const int64_t n = at.g.nodes;
-        const bool direct = at.g.two_sided && n <= DENSE;
         for (int64_t v = 0; v < n; ++v) work.moving[v] = true;
         Value now = evaluate();
-        double before = 0.0, least = now.worst, moved = 0.0;
+        double least = now.worst, moved = 0.0;
         int idle = 0;
         while (rounds-- > 0) {
             if (cut || moved >= FAR) {
@@ -527,9 +456,7 @@ struct Scaling {
             if (now.worst <= residual || idle > IDLE) break;
             for (int64_t v = 0; v < n; ++v) work.old[v] = work.s[v];
             report[3] += 1.0;
-            const bool kept = direct && now.worst <= GAINED * before;
-            before = now.worst;
-            direction(direct, kept, now.worst, report);
+            report[4] = larger(report[4], static_cast<double>(direction(now.worst)));
             double far = 0.0;
             for (int64_t v = 0; v < n; ++v) far = larger(far, magnitude(work.p[v]));
             double step = smaller(1.0, LONGEST / larger(far, LEAST));
@@ -552,8 +479,7 @@ struct Scaling {
             }
             for (int64_t v = 0; v < n; ++v) work.s[v] = work.old[v];
             now.worst = evaluate().worst;
-            if (!kept) break;
-            before = 0.0;
+            break;
         }
         return now.worst;
     }
@@ -602,8 +528,7 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     Momentum momentum;
     double worst = INF, before = INF, earlier = 1.0, least = INF;
     int64_t sweep = 0, since = 0, taken = 0, patience = PATIENCE;
-    // Eliminations cost a handful of sweeps, conjugate gradients many more.
-    if (g.two_sided && g.nodes <= DENSE && 5 + g.nodes / 40 < PATIENCE) patience = 5 + g.nodes / 40;
+    if (g.two_sided && 5 + g.nodes / 40 < PATIENCE) patience = 5 + g.nodes / 40;
     while (sweep < sweeps) {
         ++sweep;
         if (g.two_sided) {

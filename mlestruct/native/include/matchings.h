@@ -221,7 +221,7 @@ struct Work {
     double *x, *s, *y, *slope, *move, *last, *common, *summed;            // of scaling
     double *p, *d, *q, *z, *other, *likely, *gap, *ground, *old, *right;  // of Newton's systems
     double *tail, *loose;
-    double *one, *curvature, *cooler, *given, *table, *pivot;
+    double *one, *curvature, *cooler, *given;
     int64_t *mate;
     bool *moving;
 
@@ -236,7 +236,7 @@ struct Example {
     double *x, *tau;
 };
 
-constexpr int64_t DENSE = 300;  // nodes up to which Newton's systems of two sides are eliminated
+constexpr int64_t DENSE = 300;  // nodes up to which the nodes' own bounds are minimised, O(n^3)
 enum Mode : uint8_t { COLD = 0, SCALED = 1, SENT = 2, RAISED = 3, SPLIT = 4 };
 
 void scale(const Example &given, Work &work, bool cold, double residual, int64_t sweeps,
