@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling, prepared
-from mlestruct.native._door import MatchingAim, matching_scale
+from mlestruct.inference.matching.scaling import Scaling, cold_state, prepared
+from mlestruct.native._door import MatchingAim, matching_infer
 
 QUESTIONS, LEVELS = 14, 5
 SIZES = (400, 1000, 2400)
@@ -52,15 +52,11 @@ def answers(n: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sweeps(structure: ms.Matching, score: np.ndarray, rho: float) -> int:
-    """To 1e-8 from a cold start; Bethe from the solution at ρ = ½, as inference does it."""
-    graph, _ = prepared(structure)
-    x, tau, report, total = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(5), 0
-    stages = [(0.5, 1e-8)] if rho == 0.5 else [(0.5, 1e-2), (rho, 1e-8)]
-    for number, (stage, residual) in enumerate(stages):
-        aim = MatchingAim(1 - 2 * stage, stage, residual, 500)
-        matching_scale(graph.native, aim, score, number == 0, x, tau, report)
-        total += int(report[1])
-    return total
+    """To 1e-8 from a cold start."""
+    graph, centre = prepared(structure)
+    state, aim = cold_state(graph, 1, rho > 0.5).native(graph), MatchingAim(rho, 1e-8, 500)
+    matching_infer(graph.native, aim, state, score, centre, np.empty(graph.live), np.empty(1))
+    return int(state.report[1])
 
 
 def run(quick: bool) -> Iterator[dict[str, Any]]:

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import prepared
+from mlestruct.inference.matching.scaling import cold_state, prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
-from mlestruct.native._door import MatchingAim, matching_scale
+from mlestruct.native._door import MatchingAim, matching_infer
 from mlestruct.oracle import Counted, resolve
 from mlestruct.train.direct import direct
 
@@ -59,10 +59,10 @@ def test_scaling_takes_no_more_sweeps_of_more_people(rng, make):
     sweeps = []
     for n in (40, 80, 160):
         structure = make(n)
-        graph, _ = prepared(structure)
-        x, tau, report = np.zeros(graph.nodes), np.empty(graph.live), np.zeros(5)
-        score = rng.standard_normal(structure.size)
-        matching_scale(graph.native, MatchingAim(0.0, 0.5, 1e-8, 500), score, True, x, tau, report)
-        assert report[0] <= 1e-8
-        sweeps.append(report[1])
+        graph, centre = prepared(structure)
+        state, aim = cold_state(graph, 1).native(graph), MatchingAim(0.5, 1e-8, 500)
+        score, tau = rng.standard_normal(structure.size), np.empty(graph.live)
+        matching_infer(graph.native, aim, state, score, centre, tau, np.empty(1))
+        assert state.report[0] <= 1e-8
+        sweeps.append(state.report[1])
     assert sweeps[2] <= sweeps[0] + 1

@@ -19,13 +19,13 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (10167, r".*/native/|.*\.(cpp|h)$"),
+    "native": (10097, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
         4938,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3294, r"mlestruct/inference/"),
+    "inference": (3293, r"mlestruct/inference/"),
     "learning": (
         5250,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (2292, r"mlestruct/families/"),
     "extras": (1881, r"mlestruct/"),
 }
-RAW = {"tests": 34193, "benchmarks": 7607}  # all lines, blank ones and comments included
+RAW = {"tests": 34193, "benchmarks": 7603}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

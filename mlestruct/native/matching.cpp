@@ -735,16 +735,6 @@ void mend(const Graph &g, Work &work, double *tau, const double *centre) {
         repair.shrink();
 }
 
-status matching_scale(const Graph *graph, const matching_aim *aim, const double *score, bool cold,
-                      double *x, double *tau, double *report) {
-    Arena arena;
-    Work work(*graph, arena);
-    if (arena.failed) return NO_MEMORY;
-    scale({*graph, aim->c, aim->rho, score, x, tau}, work, cold, aim->residual, aim->sweeps,
-          report);
-    return OK;
-}
-
 status matching_infer(const Graph *graph, const matching_aim *aim, const matching_state *state,
                       const double *score, const double *centre, double *tau, double *log_z) {
     const Graph &g = *graph;
@@ -755,13 +745,13 @@ status matching_infer(const Graph *graph, const matching_aim *aim, const matchin
     for (int64_t m = 0; m < state->count; ++m) {
         const double *own = score + m * g.live;
         const double enough = reachable(own, g.live, aim->residual);
-        Example at{
-            g, aim->c, larger(aim->rho, SOFT), own, state->x + m * g.nodes, tau + m * g.live};
-        double report[5] = {INF};
+        Example at{g,   1.0 - 2.0 * aim->rho,   larger(aim->rho, SOFT),
+                   own, state->x + m * g.nodes, tau + m * g.live};
+        state->report[0] = INF;
         for (const bool cold : {false, true}) {
-            if ((!cold && state->mode[m] == COLD) || report[0] <= enough) continue;
+            if ((!cold && state->mode[m] == COLD) || state->report[0] <= enough) continue;
             const int64_t most = !cold && aim->sweeps > NEARBY ? NEARBY : aim->sweeps;
-            scale(at, work, cold, enough, most, report);
+            scale(at, work, cold, enough, most, state->report);
         }
         state->mode[m] = SCALED;
         at.rho = aim->rho;
@@ -779,7 +769,9 @@ status matching_mend(const Graph *graph, double *tau, const double *centre) {
     return OK;
 }
 
-double matching_price_value(const Graph *graph, double rho, const double *score, const double *x) {
+status matching_bound(const Graph *graph, double rho, const double *score, const double *x,
+                      double *value) {
+    if (rho > 0.5) return bound_beyond_half(*graph, rho, score, x, value);
     const double c = 1.0 - 2.0 * rho;
     Row found = row_of(0.0);
     each_eight(*graph, [&](const Eight &e) {
@@ -789,5 +781,6 @@ double matching_price_value(const Graph *graph, double rho, const double *score,
         if (c != 0.0) term = term - c * log_off(tau, log_z, c);
         found = found + e.only(term);
     });
-    return sum(found) + slacks_value(*graph, rho, x);
+    *value = sum(found) + slacks_value(*graph, rho, x);
+    return OK;
 }

@@ -19,15 +19,17 @@ struct matching_graph {
     int64_t rows;
     int64_t columns;
 };
-/** The entropy, and where inference stops: an edge has tau / (1 - tau)^c = exp(score - x_u - x_v),
-a node that may stay single the slack exp(-x / rho). */
+/** The entropy, and where inference stops: an edge has tau / (1 - tau)^(1 - 2 rho) = exp(score -
+x_u - x_v), a node that may stay single the slack exp(-x / rho). */
 struct matching_aim {
-    double c;
     double rho;
     double residual;
     int64_t sweeps;
 };
-/** Where inference starts and ends: prices of nodes, messages (above rho = 1/2), which are in use. */
+/** Where inference starts and ends: prices of nodes, messages (above rho = 1/2), which are in use.
+
+``report`` is of the last example that was scaled: the largest error of a degree, the sweeps, the
+largest tau, Newton's steps, and the most turns of conjugate gradients in a step. */
 struct matching_state {
     int64_t count;
     int64_t nodes;
@@ -35,6 +37,7 @@ struct matching_state {
     double *x N(count * nodes);
     double *sent N(2 * count * live) MAYBE;
     uint8_t *mode N(count);
+    double *report N(5);
 };
 /** A node-wise bound's answer to prices: tau, and slope and Hessian of twice the bound. */
 struct matching_response {
@@ -45,14 +48,6 @@ struct matching_response {
     double *curvature N(nodes * nodes);
     double *value N(1);
 };
-/** Scale one example until every degree fits.
-
-``report`` is the largest error of a degree, the sweeps, the largest tau, Newton's steps, and the
-most turns of conjugate gradients in a step. */
-EXPORT status matching_scale(const struct matching_graph *graph, const struct matching_aim *aim,
-                             const double *score N(graph.live), bool cold,
-                             double *x N(graph.nodes), double *tau N(graph.live),
-                             double *report N(5));
 /** Infer every example from where its last call ended, else from a cold start; tau is feasible.
 
 Where an example's mode is 4 afterwards (above rho = 1/2 only), the caller is to find the least of
@@ -65,14 +60,10 @@ EXPORT status matching_infer(const struct matching_graph *graph, const struct ma
 /** Move tau to where every degree fits; ``centre`` is a feasible point that is positive. */
 EXPORT status matching_mend(const struct matching_graph *graph, double *tau N(graph.live),
                             const double *centre N(graph.live));
-/** Return the dual value at any prices: for rho up to 1/2 a bound on log Z. */
-EXPORT double matching_price_value(const struct matching_graph *graph, double rho,
-                                   const double *score N(graph.live),
-                                   const double *x N(graph.nodes));
-/** Write the node-wise bound on log Z at any prices, for rho from 1/2 on. */
-EXPORT status matching_split_value(const struct matching_graph *graph, double rho,
-                                   const double *score N(graph.live),
-                                   const double *x N(graph.nodes), double *value N(1));
+/** Write a bound on log Z at any prices: the dual value, for rho above 1/2 the nodes' own bounds. */
+EXPORT status matching_bound(const struct matching_graph *graph, double rho,
+                             const double *score N(graph.live), const double *x N(graph.nodes),
+                             double *value N(1));
 /** Write what all nodes choose at these prices. */
 EXPORT status matching_respond(const struct matching_graph *graph, double rho,
                                const double *score N(graph.live), const double *x N(graph.nodes),

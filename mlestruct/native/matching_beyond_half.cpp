@@ -572,8 +572,12 @@ status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching
     Room room(g, arena);
     if (arena.failed) return NO_MEMORY;
     for (int64_t m = 0; m < state.count; ++m) {
-        const Example at{
-            g, aim.c, aim.rho, score + m * g.live, state.x + m * g.nodes, tau + m * g.live};
+        const Example at{g,
+                         1.0 - 2.0 * aim.rho,
+                         aim.rho,
+                         score + m * g.live,
+                         state.x + m * g.nodes,
+                         tau + m * g.live};
         const double enough = reachable(at.score, g.live, aim.residual);
         BeyondHalf one{at, work, room, state.sent + 2 * m * g.live, enough, aim.sweeps, {}, 0.0};
         Mode mode = COLD;
@@ -589,12 +593,12 @@ status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching
     return OK;
 }
 
-status matching_split_value(const Graph *graph, double rho, const double *score, const double *x,
-                            double *value) {
+status bound_beyond_half(const Graph &g, double rho, const double *score, const double *x,
+                         double *value) {
     Arena arena;
-    Room room(*graph, arena);
+    Room room(g, arena);
     if (arena.failed) return NO_MEMORY;
-    *value = Split{*graph, room, rho, score, x}.value();
+    *value = Split{g, room, rho, score, x}.value();
     return OK;
 }
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling, prepared
-from mlestruct.native._door import MatchingAim, matching_scale
+from mlestruct.inference.matching.scaling import Scaling, cold_state, prepared
+from mlestruct.native._door import MatchingAim, matching_infer
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from tests.laws.linkage import linkage, mild, peaked, tied
@@ -20,11 +20,11 @@ WIDTH = 1e-6
 
 def counted(structure, score, rho):
     """(Newton steps, most turns of conjugate gradients in one) of a cold start."""
-    graph, _ = prepared(structure)
-    report, x, tau = np.zeros(5), np.zeros(graph.nodes), np.empty(graph.live)
-    aim = MatchingAim(1.0 - 2.0 * rho, rho, 1e-11, 10_000)
-    matching_scale(graph.native, aim, graph.gather(score[None])[0], True, x, tau, report)
-    return report[3:]
+    graph, centre = prepared(structure)
+    state, aim = cold_state(graph, 1).native(graph), MatchingAim(rho, 1e-11, 10_000)
+    given, tau = graph.gather(score[None]), np.empty(graph.live)
+    matching_infer(graph.native, aim, state, given, centre, tau, np.empty(1))
+    return state.report[3:]
 
 
 def check(structure, score, rho=0.5, steps=40, turns=200, seconds=1.0):

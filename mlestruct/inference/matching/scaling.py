@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.inference.matching.graph import Layout, layout
-from mlestruct.inference.matching.split import approach, split_value
+from mlestruct.inference.matching.split import approach, price_bound
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, left, parts, turns
 from mlestruct.native._door import (
@@ -17,8 +17,6 @@ from mlestruct.native._door import (
     MatchingState,
     matching_infer,
     matching_mend,
-    matching_price_value,
-    matching_scale,
 )
 from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
@@ -44,10 +42,10 @@ def prepared(structure: Any) -> tuple[Layout, Array]:
         return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
     if graph.edge is None and structure.interior() is not None:
         return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
-    point, report, x = np.empty(graph.live), np.empty(5), np.zeros(graph.nodes)
-    aim = MatchingAim(0.0, 0.5, 1e-13, 100_000)
-    matching_scale(graph.native, aim, np.zeros(graph.live), True, x, point, report)
-    matching_mend(graph.native, point, point.copy())
+    point, given = np.empty(graph.live), np.zeros(graph.live)
+    centre, state = np.full(graph.live, 0.5 / max(degree.max(), 1)), cold_state(graph, 1)
+    aim = MatchingAim(0.5, 1e-13, 100_000)
+    matching_infer(graph.native, aim, state.native(graph), given, centre, point, np.empty(1))
     return graph, point
 
 
@@ -158,8 +156,7 @@ class Scaling(Routine):
         return [WarmPrices(*arrays) for arrays in like(tree, self.pack(cold))]
 
     def _state(self, graph: Layout, count: int) -> WarmPrices:
-        sent = (count, 2, graph.live if self.rho > 0.5 else 0)
-        return WarmPrices(np.zeros((count, graph.nodes)), np.empty(sent), np.zeros(count, np.int8))
+        return cold_state(graph, count, self.rho > 0.5)
 
     def _infer(
         self,
@@ -178,10 +175,7 @@ class Scaling(Routine):
         rough = self.rho > 0.5 and late()
         rho = 0.5 if rough else self.rho
         if graph.live:
-            aim = MatchingAim(1.0 - 2.0 * rho, rho, self.residual, sweeps)
-            sent = state.sent if rho > 0.5 else None
-            mode = state.mode.view(np.uint8)
-            now = MatchingState(len(score), graph.nodes, graph.live, state.x, sent, mode)
+            aim, now = MatchingAim(rho, self.residual, sweeps), state.native(graph)
             matching_infer(graph.native, aim, now, score, centre, tau, log_z)
         for m in np.flatnonzero(state.mode == SPLIT):
             log_z[m] = self._split(graph, centre, score[m], state.x[m], tau[m])
@@ -208,19 +202,18 @@ class Scaling(Routine):
             if approach(graph, self.rho, score, x, tau, enough, rounds) <= enough:
                 break
         matching_mend(graph.native, tau, centre)
-        return split_value(graph, self.rho, score, x)
+        return price_bound(graph, self.rho, score, x)
 
 
 def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> float:
     """One example's bound; Newton's prices, O(nodes³) a step, where it is far from ``value``."""
-    if rho <= 0.5:
-        return matching_price_value(graph.native, rho, score, x)
-    bound = split_value(graph, rho, score, x)
-    if bound - value <= LOOSE * (1.0 + abs(value)) or graph.nodes > DENSE or late():
+    bound = price_bound(graph, rho, score, x)
+    near = bound - value <= LOOSE * (1.0 + abs(value))
+    if rho <= 0.5 or near or graph.nodes > DENSE or late():
         return bound
     better, tau = x.copy(), np.empty(graph.live)
     approach(graph, rho, score, better, tau, 1e-9, 100)
-    return min(bound, split_value(graph, rho, score, better))
+    return min(bound, price_bound(graph, rho, score, better))
 
 
 class WarmPrices(NamedTuple):
@@ -234,7 +227,18 @@ class WarmPrices(NamedTuple):
         """Those of some examples."""
         return WarmPrices(*(kept[rows] for kept in self))
 
+    def native(self, graph: Layout) -> MatchingState:
+        """The same arrays as kernels take them."""
+        size, sent = (len(self.x), graph.nodes, graph.live), self.sent if self.sent.size else None
+        return MatchingState(*size, self.x, sent, self.mode.view(np.uint8), np.zeros(5))
+
     def put(self, rows: Any, others: WarmPrices) -> None:
         """Others' in their place."""
         for known, fresh in zip(self, others, strict=True):
             known[rows] = fresh
+
+
+def cold_state(graph: Layout, count: int, messages: bool = False) -> WarmPrices:
+    """Return where inference starts that knows nothing."""
+    sent = np.empty((count, 2, graph.live if messages else 0))
+    return WarmPrices(np.zeros((count, graph.nodes)), sent, np.zeros(count, np.int8))

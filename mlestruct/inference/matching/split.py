@@ -9,17 +9,17 @@ import numpy as np
 
 from mlestruct.inference.matching.graph import Layout
 from mlestruct.limits import late
-from mlestruct.native._door import MatchingResponse, matching_respond, matching_split_value
+from mlestruct.native._door import MatchingResponse, matching_bound, matching_respond
 from mlestruct.structures.base import Array
 
 SHORT = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  # of ρ = 1, where D has kinks and plateaus
 LEAST = 1e-10  # damping; prices that trade with each other leave the Hessian singular
 
 
-def split_value(graph: Layout, rho: float, score: Array, x: Array) -> float:
-    """Return a bound on max ⟨score, τ⟩ + H over the degrees at these prices, for ρ ≥ ½."""
+def price_bound(graph: Layout, rho: float, score: Array, x: Array) -> float:
+    """Return a bound on max ⟨score, τ⟩ + H over the degrees at these prices."""
     value = np.empty(1)
-    matching_split_value(graph.native, rho, score, x, value)
+    matching_bound(graph.native, rho, score, x, value)
     return float(value[0])
 
 
