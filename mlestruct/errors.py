@@ -25,6 +25,8 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "--language": "report and page are in English",
     "mlestruct.doctor": "mlestruct.roommates.doctor examines tables",
     "intervals(tastes=)": "pairs are the units of a large matching, of a market's as of others",
+    "GraphModel(clique_table=)": "StructuredModel(FactorGraph(cards, scopes)) has larger tables",
+    "a graph's cliques": "StructuredModel(FactorGraph(cards, scopes)) has larger tables",
     "Report.of(language=)": "a report is in English",
 }
 

@@ -8,6 +8,7 @@ import mlestruct as ms
 from mlestruct.cli import main
 from mlestruct.engine import engine_of
 from mlestruct.errors import REMOVED
+from mlestruct.readers import graph_of
 from mlestruct.roommates.report import Report
 
 USES = {
@@ -19,6 +20,8 @@ USES = {
     "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
     "mlestruct.doctor": lambda: ms.doctor,
     "intervals(tastes=)": lambda: ms.MatchingModel().intervals([], [], tastes=True),
+    "GraphModel(clique_table=)": lambda: ms.GraphModel(clique_table="counts"),
+    "a graph's cliques": lambda: graph_of({"nodes": [[1.0]], "edges": [], "cliques": []}),
     "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),
 }
 

@@ -1,13 +1,12 @@
 """GraphModel and GridModel: a label per node of any graph, or per pixel of an image.
 
-Tables of two labels or more stand first: their weights, what these are called, their features.
+Tables of two labels stand first: their weights, and what these are called.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from mlestruct.estimators.door import Given, one_alone
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
-from mlestruct.features import Features, Shared, Sparse, Tied
+from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
@@ -26,14 +25,13 @@ from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph, grid_edges
 
 Table = Literal["full", "symmetric", "potts"]  # of two labels
-CliqueTable = Literal["potts", "counts", "full"]
 
 
-def check_kind(given: Any, kinds: Any, what: str) -> Any:
+def check_kind(given: Any) -> Any:
     """A kind of table by name."""
-    *first, last = map(repr, get_args(kinds))
-    if given not in get_args(kinds):
-        raise ValueError(f"{what} is {', '.join(first)} or {last}, not {given!r}")
+    *first, last = map(repr, get_args(Table))
+    if given not in get_args(Table):
+        raise ValueError(f"a table is {', '.join(first)} or {last}, not {given!r}")
     return given
 
 
@@ -65,110 +63,6 @@ def table_names(kind: Table, labels: Sequence[str]) -> list[str]:
     if kind == "full":
         return [f"{a} → {b}" for a in labels for b in labels]
     return [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]]
-
-
-def _entries(kind: CliqueTable, states: int, order: int) -> list[Any]:
-    """The weight that each configuration has, by a key; None for no weight."""
-    every = product(range(states), repeat=order)
-    if kind == "potts":
-        return ["alike" if len(set(one)) == 1 else None for one in every]
-    return [tuple(sorted(one)) if kind == "counts" else one for one in every]
-
-
-def clique_spread(kind: CliqueTable, states: int, order: int) -> sp.csr_array:
-    """(K^order × weights): the weight of each entry of a full table, in C order.
-
-    >>> clique_spread("counts", 2, 3).toarray().argmax(axis=1).tolist()
-    [0, 1, 1, 2, 1, 2, 2, 3]
-    """
-    keys = _entries(kind, states, order)
-    place = {key: k for k, key in enumerate(dict.fromkeys(key for key in keys if key is not None))}
-    rows = [row for row, key in enumerate(keys) if key is not None]
-    where = (rows, [place[keys[row]] for row in rows])
-    return sp.csr_array((np.ones(len(rows)), where), shape=(len(keys), len(place)))
-
-
-def clique_names(kind: CliqueTable, labels: Sequence[str], order: int) -> list[str]:
-    """What the weights of a table are called, in order.
-
-    >>> clique_names("counts", ["a", "b"], 3)
-    ['a, a, a', 'a, a, b', 'a, b, b', 'b, b, b']
-    >>> clique_names("potts", ["a", "b"], 4)
-    ['all 4 alike']
-    """
-    if kind == "potts":
-        return [f"all {order} alike"]
-    keys = dict.fromkeys(_entries(kind, len(labels), order))
-    sign = ", " if kind == "counts" else " → "
-    return [sign.join(labels[k] for k in key) for key in keys]
-
-
-def clique_contrasts(
-    kind: CliqueTable, labels: Sequence[str], order: int, ref: int
-) -> list[tuple[str, Array]]:
-    """What a person asks of a clique's weights, as combinations of them, by label against ``ref``.
-
-    All alike against mixed is what no weights of single nodes can say; what a label is worth in
-    cliques is told apart from its own worth by nodes that are in fewer of them.
-    """
-    if kind == "potts":
-        return [(f"all {order} alike", np.ones(1))]
-    every = np.array(list(product(range(len(labels)), repeat=order)))
-    spread, found = clique_spread(kind, len(labels), order), []
-    for k in (k for k in range(len(labels)) if k != ref):
-        own, other = (every == k).all(axis=1), (every == ref).all(axis=1)
-        mixed = np.isin(every, (k, ref)).all(axis=1) & ~own & ~other
-        together = (own + 0.0 + other) / 2 - mixed / mixed.sum()
-        one, two = labels[k], labels[ref]
-        found += [
-            (f"all {order} alike against mixed, of {one} and {two}", spread.T @ together),
-            (
-                f"{one} against {two}, in cliques of {order}",
-                spread.T @ (own / order - other / order),
-            ),
-        ]
-    return found
-
-
-def by_size(graph: Graph) -> list[int]:
-    """The numbers of a graph's cliques, small ones first: the order of their tables."""
-    return sorted(range(len(graph.cliques)), key=lambda c: len(graph.cliques[c]))
-
-
-def scopes(graph: Graph) -> list[tuple[int, ...]]:
-    """The nodes of every table: edges, then cliques by size."""
-    edges: list[tuple[int, ...]] = [(i, j) for i, j in graph.edges.tolist()]
-    return edges + [graph.cliques[c] for c in by_size(graph)]
-
-
-def rows_of(
-    graph: Graph,
-    nodes: Any,
-    edges: Array,
-    tables: Sequence[Table],
-    cliques: tuple[CliqueTable, Sequence[int], bool],
-    states: int,
-) -> sp.csr_array:
-    """(coordinates × weights) of one graph: node features, edges' tables, cliques' tables.
-
-    ``cliques``: the kind of their tables, the sizes that have weights, and whether to add a
-    constant feature.
-    """
-    kind, orders, intercept = cliques
-    pairs = [table_spread(table, states) for table in tables]
-    spread = sp.block_diag(pairs) if pairs else sp.csr_array((0, 0))
-    blocks: list[Any] = [
-        sp.kron(nodes, sp.eye_array(states)),
-        sp.kron(edges, sp.eye_array(states**2)) @ spread,
-    ]
-    listed = by_size(graph)
-    given = graph.clique_ties
-    for order in orders:
-        chosen = [c for c in listed if len(graph.cliques[c]) == order]
-        own = np.zeros((len(chosen), 0)) if given is None else given[chosen]
-        own = np.hstack([np.ones((len(chosen), int(intercept))), own])
-        blocks.append(sp.kron(own, clique_spread(kind, states, order)))
-    return sp.csr_array(sp.block_diag(blocks, format="csr"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +97,8 @@ class GraphModel(Labelled):
     θ holds a weight per (node feature, label), then for every edge feature those of its table:
     ``full``, a weight per (label, label), the first node of the edge first; ``symmetric``, one per
     unordered pair; ``potts``, one for equal labels. ``tables`` is one of these for all edge
-    features, or a mapping from their names (or numbers). Groups of three nodes or more, a graph's
-    ``cliques``, have tables too, for each size: ``potts``, one weight where all are alike;
-    ``counts``, one for how often each label is in it; ``full``. ``intercept`` adds a constant
-    feature to nodes, edges and cliques. Other settings and fitted attributes as :class:`Estimator`.
+    features, or a mapping from their names (or numbers). ``intercept`` adds a constant feature to
+    nodes and edges. Other settings and fitted attributes as :class:`Estimator`.
 
     >>> rng = np.random.default_rng(0)
     >>> ring = [(i, (i + 1) % 8) for i in range(8)]
@@ -218,8 +110,7 @@ class GraphModel(Labelled):
 
     tables: Table | Mapping[Any, Table] = "symmetric"
     intercept: bool = True
-    clique_table: CliqueTable = "potts"
-    learns = (*Labelled.learns, "_names", "_tie_names", "_clique_names", "_orders", "_lost")
+    learns = (*Labelled.learns, "_names", "_tie_names", "_lost")
     _lost: Sequence[str] = ()
     """Names of what is learned of ties to nodes that were left out, where there were any."""
 
@@ -263,25 +154,16 @@ class GraphModel(Labelled):
             wholes[0].tie_names or numbered(_width(wholes[0].ties), "edge feature")
         )
         self._columns = None if wholes[0].names is None else self._names
-        self._clique_names = _clique_features(wholes)
-        self._orders = sorted({len(clique) for graph in wholes for clique in graph.cliques})
         lost = self._lost_by_table()  # refuses names of no feature
         self._check_widths(examples)
         self._lost = lost if any(x.kept is not None for x in examples) else []
 
     def _check_widths(self, examples: Sequence[Example]) -> None:
         for m, graph in enumerate(x.whole for x in examples):
-            strange = next((c for c in graph.cliques if len(c) not in self._orders), None)
-            if strange is not None:
-                raise ValueError(
-                    f"example {m} has a clique of {len(strange)} nodes; the model learned from "
-                    f"cliques of {self._orders}"
-                )
             for what, table, names, known in (
                 ("node", graph.nodes, graph.names, self._names),
                 ("edge", graph.ties, graph.tie_names, self._tie_names),
-                ("clique", graph.clique_ties, graph.clique_names, self._clique_names),
-            )[: 3 if graph.cliques else 2]:
+            ):
                 if names is not None and list(names) != known:
                     raise ValueError(
                         f"example {m} has {what} features {list(names)}; expected {known}"
@@ -307,16 +189,15 @@ class GraphModel(Labelled):
 
     def _kinds(self) -> list[Table]:
         """The table of every edge feature."""
-        check_kind(self.clique_table, CliqueTable, "clique_table")
         names = self._tie_features
         if not isinstance(self.tables, Mapping):
-            return [check_kind(self.tables, Table, "a table")] * len(names)
+            return [check_kind(self.tables)] * len(names)
         given = {names[k] if isinstance(k, int) and 0 <= k < len(names) else k: v
                  for k, v in self.tables.items()}  # fmt: skip
         strange = next((name for name in given if name not in names), None)
         if strange is not None:
             raise ValueError(f"tables names {strange!r}; edge features are {names}")
-        return [check_kind(given.get(n, "symmetric"), Table, "a table") for n in names]
+        return [check_kind(given.get(n, "symmetric")) for n in names]
 
     def nodes_of(self, x: Example) -> int:
         return len(x)
@@ -334,10 +215,9 @@ class GraphModel(Labelled):
         found = []
         for x in self.examples(X):
             graph = x.whole
-            key = len(graph), graph.edges.tobytes(), graph.cliques
+            key = len(graph), graph.edges.tobytes()
             if key not in made:
-                tables = scopes(graph) if graph.cliques else graph.edges
-                made[key] = FactorGraph(np.full(len(graph), len(self.classes_)), tables)
+                made[key] = FactorGraph(np.full(len(graph), len(self.classes_)), graph.edges)
             found.append(made[key] if x.kept is None else made[key].part(x.kept))
         return found
 
@@ -351,11 +231,6 @@ class GraphModel(Labelled):
             for x, graph in zip(examples, graphs, strict=True)
         ]
         states, kinds = len(self.classes_), self._kinds()
-        if self._orders:
-            cliques = self.clique_table, self._orders, self.intercept
-            parts = zip(graphs, nodes, edges, strict=True)
-            rows = [rows_of(g, n, e, kinds, cliques, states) for g, n, e in parts]
-            return Sparse.of(batch, rows)
         tied = replace(Tied.of(batch, nodes, edges), table=states**2)  # where nobody has edges
         if all(kind == "full" for kind in kinds):
             return tied
@@ -406,9 +281,6 @@ class GraphModel(Labelled):
         found = [f"{feature}: {label}" for feature in features for label in labels]
         for before, kind in zip(self._before(self._tie_names), self._kinds(), strict=True):
             found += [before + entry for entry in table_names(kind, labels)]
-        for order in self._orders:
-            entries = clique_names(self.clique_table, labels, order)
-            found += [before + e for before in self._before(self._clique_names) for e in entries]
         return found
 
     def contrasts(self, against: int = 0) -> list[Named]:
@@ -419,27 +291,8 @@ class GraphModel(Labelled):
         tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
         split = len(features) * len(labels)
         spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
-        total, first = len(self.names()), spread.shape[1]
-
-        def placed(name: str, first: int, own: Array) -> Named:
-            return Named(name, np.r_[np.zeros(first), own, np.zeros(total - first - len(own))])
-
-        told = [placed(one.name, 0, spread.T @ one.combination) for one in found]
-        shown = [str(label) for label in labels.tolist()]
-        for order in self._orders:
-            asked = clique_contrasts(self.clique_table, shown, order, against)
-            for start in self._before(self._clique_names):
-                told += [placed(start + words, first, own) for words, own in asked]
-                first += len(asked[0][1])
+        told = [one._replace(combination=spread.T @ one.combination) for one in found]
         return distinct(told)
-
-
-def _clique_features(graphs: Sequence[Graph]) -> list[str]:
-    """What the features of cliques are called, by the first graph that has cliques."""
-    first = next((graph for graph in graphs if graph.cliques), None)
-    if first is None or first.clique_ties is None:
-        return []
-    return list(first.clique_names or numbered(first.clique_ties.shape[1], "clique feature"))
 
 
 def _width(table: Any) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.errors import refuse_removed
 from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_sparse, refuse_masked
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
@@ -21,9 +22,8 @@ class Graph:
 
     ``ties`` (m × q) are features of the edges, None for none beside the constant. ``names`` and
     ``tie_names`` name the columns of both. An edge is undirected; in a full table its first node
-    gives the row. ``cliques`` are groups of three nodes or more, with ``clique_ties`` (cliques × r)
-    as their features. ``ids``: what the nodes are called; ``regions``: of superpixels, the picture
-    of node numbers.
+    gives the row. ``ids``: what the nodes are called; ``regions``: of superpixels, the picture of
+    node numbers.
 
     >>> graph = Graph.of([[0.5], [1.0], [2.0]], [(0, 1), (1, 2)])
     >>> len(graph), graph.edges.tolist()
@@ -37,19 +37,9 @@ class Graph:
     tie_names: tuple[str, ...] | None = None
     ids: tuple[Any, ...] | None = field(default=None, repr=False)
     regions: Ints | None = field(default=None, repr=False)
-    cliques: tuple[tuple[int, ...], ...] = ()
-    clique_ties: Array | None = None
-    clique_names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(
-        cls,
-        nodes: Any,
-        edges: Any,
-        ties: Any = None,
-        cliques: Sequence[Sequence[int]] = (),
-        clique_ties: Any = None,
-    ) -> Graph:
+    def of(cls, nodes: Any, edges: Any, ties: Any = None) -> Graph:
         """Checked; ``edges`` is a list of pairs, or an adjacency matrix, dense or sparse.
 
         Frames give their columns' names. In an adjacency matrix every entry is 0 or 1.
@@ -60,12 +50,7 @@ class Graph:
         _check_edges(pairs, rows.shape[0])
         if values is not None and (sp.issparse(values) or values.shape[0] != len(pairs)):
             raise ValueError(f"edge features have shape {values.shape} for {len(pairs)} edges")
-        groups = _cliques(cliques, rows.shape[0])
-        more, own = (None, None) if clique_ties is None else _named(clique_ties, "clique features")
-        if own is not None and (sp.issparse(own) or own.shape[0] != len(groups)):
-            raise ValueError(f"clique features have shape {own.shape} for {len(groups)} cliques")
-        found = cls(rows, pairs, values, names, tie_names)
-        return replace(found, cliques=groups, clique_ties=own, clique_names=more)
+        return cls(rows, pairs, values, names, tie_names)
 
     @classmethod
     def from_adjacency(cls, nodes: Any, adjacency: Any) -> Graph:
@@ -142,34 +127,26 @@ class Graph:
         return np.asarray(values)[self.regions]
 
     def part(self, kept: NDArray[np.bool_]) -> Graph:
-        """The nodes that are kept, the edges between them and the cliques inside."""
+        """The nodes that are kept, and the edges between them."""
         place = np.cumsum(kept) - 1
         inside = kept[self.edges].all(axis=1)
         ties = None if self.ties is None else self.ties[inside]
-        edges = place[self.edges[inside]]
-        whole = [c for c, clique in enumerate(self.cliques) if kept[list(clique)].all()]
-        cliques = tuple(tuple(place[list(self.cliques[c])].tolist()) for c in whole)
-        own = None if self.clique_ties is None else self.clique_ties[whole]
         rows = self.nodes[np.flatnonzero(kept)]
-        found = Graph(rows, edges, ties, self.names, self.tie_names)
-        return replace(found, cliques=cliques, clique_ties=own, clique_names=self.clique_names)
+        return Graph(rows, place[self.edges[inside]], ties, self.names, self.tie_names)
 
 
 def graph_of(given: Any) -> Graph:
     """A :class:`Graph` from one, from (nodes, edges) or (nodes, edges, edge features), or networkx.
 
-    A mapping has these as ``nodes``, ``edges`` and ``ties``, and may have ``cliques`` and
-    ``clique_ties``.
+    A mapping has these as ``nodes``, ``edges`` and ``ties``.
     """
     if isinstance(given, Graph):
         return given
     if isinstance(given, Mapping):
-        strange = set(given) - {"nodes", "edges", "ties", "cliques", "clique_ties"}
-        if strange or not {"nodes", "edges"} <= set(given):
-            raise ValueError(
-                "a graph is nodes, edges and perhaps ties, cliques and clique_ties, not "
-                f"{sorted(given)}"
-            )
+        if set(given) not in ({"nodes", "edges"}, {"nodes", "edges", "ties"}):
+            if "cliques" in given:
+                refuse_removed("a graph's cliques")
+            raise ValueError(f"a graph is nodes, edges and perhaps ties, not {sorted(given)}")
         return Graph.of(**given)
     if hasattr(given, "adj") and hasattr(given, "nodes") and hasattr(given, "edges"):
         return Graph.from_networkx(given)
@@ -270,25 +247,6 @@ def _check_edges(pairs: Ints, nodes: int) -> None:
     if (count > 1).any():
         pair = ordered[first[count > 1][0]].tolist()
         raise ValueError(f"the edge between nodes {pair[0]} and {pair[1]} is given twice")
-
-
-def _cliques(given: Any, nodes: int) -> tuple[tuple[int, ...], ...]:
-    """Groups of three nodes or more, none of them twice in one."""
-    found = []
-    for number, clique in enumerate(given):
-        members = as_integers(clique, f"nodes of clique {number}").reshape(-1)
-        if len(members) < 3:
-            raise ValueError(f"clique {number} has {len(members)} nodes; of two it is an edge")
-        if members.min() < 0 or members.max() >= nodes:
-            raise ValueError(f"clique {number} is {members.tolist()}; there are {nodes} nodes")
-        if len(np.unique(members)) < len(members):
-            raise ValueError(f"clique {number} is {members.tolist()}: a node stands there twice")
-        found.append(tuple(members.tolist()))
-    first: dict[frozenset[int], int] = {}
-    for number, one in enumerate(found):
-        if first.setdefault(frozenset(one), number) < number:
-            raise ValueError(f"cliques {first[frozenset(one)]} and {number} have the same nodes")
-    return tuple(found)
 
 
 def _attributes(rows: Sequence[Any], names: Sequence[str], where: Sequence[str]) -> Array:

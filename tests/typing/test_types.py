@@ -30,8 +30,8 @@ several: ms.MultiLabelModel = ms.MultiLabelModel(pairs=False).fit([[1.0]], [{"a"
 van = ms.StructuredModel(oracle=lambda scores, van: scores > 0, bias="price", feature_names=["a"])
 regret: float = ms.scorers.regret("cost")(van, X, y)
 skips = ms.SkipChainModel(lambda x: [], l1=0.5)
-careful: ms.GraphModel = ms.GraphModel(class_weight="balanced", clique_table="counts").fit(
-    [{"nodes": [[1.0]] * 3, "edges": [], "cliques": [(0, 1, 2)]}],
+careful: ms.GraphModel = ms.GraphModel(class_weight="balanced", tables="potts").fit(
+    [{"nodes": [[1.0]] * 3, "edges": []}],
     [[0, 1, 1]],
     node_weight=[[1, 2, 1]],
 )
@@ -53,7 +53,6 @@ share: str = ms.MatchingModel().score(X, y)
 ms.GraphModel(tables="diagonal")
 ms.GridModel(neighbours=6)
 ms.SequenceModel(unseen="skip")
-ms.GraphModel(clique_table="symmetric")
 ms.GridModel(class_weight="even")
 """
 SOLVERS = """
