@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.limits import check
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
-from mlestruct.oracle.wrappers import innermost
+from mlestruct.oracle.wrappers import innermost, refuse_outside
 from mlestruct.structures.base import Array, Structure, as_numbers, as_vector, refuse_masked
 from mlestruct.structures.batch import Batch
 
@@ -41,41 +43,39 @@ class Solver:
     polytope: str = HULL
     mask: Callable[[Structure], NDArray[np.bool_]] | None = None
     sense: Literal["max", "min"] = "max"
+    checked: ClassVar[bool] = True  # its answers are outcomes, or refused
 
     def __post_init__(self) -> None:
         if self.sense not in ("max", "min"):
             raise ValueError(f"sense is 'max' or 'min', not {self.sense!r}")
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        """What asking costs besides the solver's own time is paid once a batch where it can be."""
         scores = batch.vector(scores, "scores")
         vertices, upper = np.empty(batch.size), np.full(len(batch), np.inf)
-        exact = np.ones(len(batch), dtype=bool)
-        unsure: dict[int, Any] = {}  # answers of a vector's shape, and their type of number
-        sign = 1.0 if self.sense == "max" else -1.0
-        for m in range(len(batch)):
+        exact, sign = np.ones(len(batch), dtype=bool), 1.0 if self.sense == "max" else -1.0
+        for m, (first, last) in enumerate(pairwise(batch.offsets.tolist())):
             check()
-            structure, part = batch.structure(m), batch.coordinates(m)
-            given = self._answer(structure, scores[part], sign, m)
+            structure, score = batch.structures[batch.which[m]], scores[first:last]
+            question = sign * pin(structure, score).reshape(structure.shape)
+            given = self._answer(structure, question, m)
             if isinstance(given, Answer):
-                upper[m] = _own_bound(given.upper, structure, scores[part], m, sign)
+                upper[m] = _own_bound(given.upper, structure, score, m, sign)
                 given, exact[m] = given.vertex, False
             if given is None:
-                vertices[part], exact[m] = _stand_in(batch, m), False
-            elif _shaped(structure, given):
-                vertices[part], unsure[m] = given.reshape(-1), given.dtype
+                vertices[first:last], exact[m] = _stand_in(batch, m), False
+            elif _shaped(given, question.shape):
+                vertices[first:last] = given.reshape(-1)
             else:
-                vertices[part] = _as_vertex(structure, given, m)
+                vertices[first:last] = _as_vertex(structure, given, m)
         if self.polytope == HULL:
             vertices = _rounded(vertices)
-        _settle(batch, vertices, unsure)
+        refuse_outside(batch, vertices, self, _as_vertex)
         reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
         return vertices, np.where(exact, reached, upper)
 
-    def _answer(self, structure: Structure, score: Array, sign: float, example: int) -> Any:
-        """What the solver says to this score."""
-        asked = sign * pin(structure, score).reshape(structure.shape)  # to overwrite
-        own: tuple[Any, ...] = (asked.copy(),)
+    def _answer(self, structure: Structure, question: Array, example: int) -> Any:
+        """What the solver says to a question, of which it gets a copy to overwrite."""
+        own: tuple[Any, ...] = (question.copy(),)
         named: dict[str, Any] = {}
         if self._second == "named":
             named["instance"] = structure.instance
@@ -86,9 +86,11 @@ class Solver:
         except StopIteration as error:  # it would end a loop of ours, and nobody would know
             raise RuntimeError(f"example {example}: the solver raised StopIteration") from error
         except Exception as error:
-            error.add_note(f"example {example}: the solver raised this{self._asked(asked)}")
+            error.add_note(f"example {example}: the solver raised this{self._asked(question)}")
             raise
-        return _without_value(structure, answer, asked, example)
+        if type(answer) is tuple and len(answer) == 2:
+            return _without_value(structure, answer, question, example)
+        return answer
 
     def _asked(self, question: Array) -> str:
         """What a solver that takes no negative costs, or no scores of such a size, has to hear."""
@@ -140,14 +142,12 @@ def pin(structure: Structure, score: Array) -> Array:
     return np.where(open_, score, np.where(structure.fixed == 1, reach, -reach))
 
 
-def _without_value(structure: Structure, answer: Any, score: Array, example: int) -> Any:
+def _without_value(structure: Structure, pair: Any, question: Array, example: int) -> Any:
     """The answer alone where a solver returns (answer, its value), once the value is right."""
-    if not (type(answer) is tuple and len(answer) == 2 and _is_number(answer[1])):
-        return answer
-    first, value = answer
-    if _is_number(first):
-        return answer
-    worth = attained(score.reshape(-1), _as_vertex(structure, first, example))
+    answer, value = pair
+    if not _is_number(value) or _is_number(answer):
+        return pair
+    worth = float(question.reshape(-1) @ _as_vertex(structure, answer, example))
     if not abs(worth - value) <= DOUBT * (1.0 + abs(worth)):
         other = (
             " (it is that of minus the score)" if abs(worth + value) < abs(worth - value) else ""
@@ -156,7 +156,7 @@ def _without_value(structure: Structure, answer: Any, score: Array, example: int
             f"example {example}: the solver says that its answer is worth {value:.10g}, by the "
             f"score it is {worth:.10g}{other}; a bound goes into Answer(answer, upper)"
         )
-    return first
+    return answer
 
 
 def _is_number(value: Any) -> bool:
@@ -228,12 +228,6 @@ def _second(call: Callable[..., Any]) -> str | None:
     return "structure" if first == "structure" or second.startswith("score") else "instance"
 
 
-def _shaped(structure: Structure, answer: Any) -> bool:
-    """Whether an answer is an array of numbers of a vector's shape."""
-    array = type(answer) is np.ndarray and answer.dtype.kind in "biuf"
-    return array and answer.shape == structure.shape
-
-
 def _rounded(values: Array) -> Array:
     """Without what integer programs leave beside whole numbers."""
     whole = np.rint(values)
@@ -241,31 +235,29 @@ def _rounded(values: Array) -> Array:
         return np.where(np.abs(values - whole) <= WHOLE, whole, values)
 
 
-def _settle(batch: Batch[Any], vertices: Array, unsure: dict[int, Any]) -> None:
-    """A list of arcs can look like a vector: what is none of the structure's is read again."""
-    for structure, members in batch.groups():
-        rows = batch.rows(vertices, members)
-        inside = structure.contains(rows) & ((rows >= 0) & (rows <= 1)).all(axis=1)
-        for m in members[~inside].tolist():
-            if m in unsure:
-                own = vertices[batch.coordinates(m)]
-                own[:] = _as_vertex(structure, own.astype(unsure[m]).reshape(structure.shape), m)
+def _shaped(answer: Any, shape: tuple[int, ...]) -> bool:
+    """Whether an answer is an array of numbers of a vector's shape."""
+    array = type(answer) is np.ndarray and answer.dtype.kind in "biuf"
+    return array and answer.shape == shape
 
 
 def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:
+    """A vector of the structure: an array of its shape, an outcome, or the numbers of its parts."""
     if isinstance(answer, (set, frozenset)):
         answer = sorted(answer)
     try:
         refuse_masked(answer, "the answer")
         array = _array(answer)
-        if array.shape == structure.shape and ((array >= 0) & (array <= 1)).all():
-            vector = array.reshape(-1)
-            if array.ndim > 1 or structure.contains(vector):
-                return vector
-            return _outcome_or(structure, answer, vector)  # a list of arcs can look like a vector
-        near = array.shape == structure.shape and not ((array >= 0) & (array <= 1)).all()
-        given = _rounded(array) if near else array  # below 0 by a rounding
-        return _encoded(structure, answer if given is array else given, given)
+        shaped, inside = array.shape == structure.shape, ((array >= 0) & (array <= 1)).all()
+        vector = array.reshape(-1)
+        if not (shaped and inside):
+            near = _rounded(array) if shaped else array  # below 0 by a rounding
+            return _encoded(structure, near if shaped else answer, near)
+        if array.ndim > 1 or structure.contains(vector):
+            return vector
+        with suppress(ValueError, TypeError):  # a list of arcs can look like a vector
+            return _encoded(structure, answer, array)
+        return vector
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"example {example}: the solver's answer is no outcome: {error}"
@@ -305,11 +297,4 @@ def _encoded(structure: Structure, answer: Any, array: Array) -> Array:
         vector[parts] = 1.0
         if not structure.contains(vector):
             raise
-        return vector
-
-
-def _outcome_or(structure: Structure, answer: Any, vector: Array) -> Array:
-    try:
-        return _encoded(structure, answer, np.asarray(answer, dtype=float))
-    except (ValueError, TypeError):
         return vector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter as clock
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from mlestruct.digest import digest
 from mlestruct.errors import Infeasible, LostWorker
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 
 TOL = 1e-7  # what answers may break constraints by, and bounds fall short by, relative
@@ -47,7 +48,8 @@ class Validated(Around):
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         scores = batch.vector(scores, "scores")
-        self._gate(batch, scores)
+        if not np.isfinite(scores).all():
+            self._refuse_infinite(batch, scores)
         try:
             answers = self.oracle.many(batch, scores.copy())
         except Exception as error:
@@ -60,31 +62,15 @@ class Validated(Around):
         vertices, upper = self._arrays(batch, answers)
         used = np.flatnonzero(vertices != 0)  # of floats themselves it is ten times slower
         value = vertices[used]
-        if self.polytope == HULL:
-            self._refuse_fractions(batch, used, value)
-        for structure, members in batch.groups():
-            inside = structure.contains(batch.rows(vertices, members), TOL)
-            if not inside.all():
-                m = int(members[np.flatnonzero(~inside)[0]])
-                why = structure.impossible()
-                if why is not None:
-                    raise Infeasible(f"example {m}: {why}")
-                raise ValueError(f"example {m}: {self._name} returned an infeasible answer")
+        if np.abs(value - 1.0).max(initial=0.0) > TOL:
+            refuse_fractions(batch, vertices, self.oracle)
+        if not getattr(innermost(self.oracle), "checked", False):
+            refuse_outside(batch, vertices, self.oracle)
         owner = np.searchsorted(batch.offsets, used, side="right") - 1
         reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch))
-        scale = 1.0 + np.abs(reached)
-        low = np.flatnonzero(~(upper >= reached - TOL * scale))
-        if len(low):
-            m = int(low[0])
-            if np.isnan(upper[m]):
-                raise ValueError(
-                    f"example {m}: {self._name} bounds the best score by nan; say None"
-                )
-            raise ValueError(
-                f"example {m}: {self._name} bounds the best score by {upper[m]:.12g}, "
-                f"its own answer reaches {reached[m]:.12g}: {reached[m] - upper[m]:.1g} more; what "
-                "rounding may cost belongs into the bound (does it bound costs? sense='min')"
-            )
+        honest = upper >= reached - TOL * (1.0 + np.abs(reached))
+        if not honest.all():
+            self._refuse_bound(int(honest.argmin()), upper, reached)
         return vertices, np.maximum(upper, reached)
 
     def _arrays(self, batch: Batch[Any], answers: Any) -> Answers:
@@ -99,17 +85,15 @@ class Validated(Around):
             )
         return vertices.copy(), upper.copy()
 
-    def _refuse_fractions(self, batch: Batch[Any], used: Ints, value: Array) -> None:
-        """Who answers for the hull of the outcomes answers with outcomes."""
-        wrong = np.flatnonzero(~((np.abs(value - 1.0) <= TOL) | (np.abs(value) <= TOL)))
-        if len(wrong):
-            k, found = int(used[wrong[0]]), value[wrong[0]]
-            m = int(batch.owner[k])
-            raise ValueError(
-                f"example {m}: {self._name} answered {found:g} at coordinate "
-                f"{k - batch.offsets[m]}; outcomes are 0 or 1. A solver of a relaxation says so: "
-                "Solver(solve, polytope=...)"
-            )
+    def _refuse_bound(self, m: int, upper: Array, reached: Ints | Array) -> None:
+        """Name a bound that lies below what its own answer reaches."""
+        if np.isnan(upper[m]):
+            raise ValueError(f"example {m}: {self._name} bounds the best score by nan; say None")
+        raise ValueError(
+            f"example {m}: {self._name} bounds the best score by {upper[m]:.12g}, "
+            f"its own answer reaches {reached[m]:.12g}: {reached[m] - upper[m]:.1g} more; what "
+            "rounding may cost belongs into the bound (does it bound costs? sense='min')"
+        )
 
     @property
     def _name(self) -> str:
@@ -135,9 +119,8 @@ class Validated(Around):
             left = half if raises(half) else left[len(half) :]
         return f"example {left[0]}: " if len(left) and raises(left) else ""
 
-    def _gate(self, batch: Batch[Any], scores: Array) -> None:
-        if np.isfinite(scores).all():
-            return
+    def _refuse_infinite(self, batch: Batch[Any], scores: Array) -> None:
+        """Scores are finite, or −inf where the structure fixes a coordinate at 0."""
         bad = np.flatnonzero(~np.isfinite(scores) & ~(np.isneginf(scores) & (batch.fixed == 0)))
         if len(bad):
             k = int(bad[0])
@@ -160,6 +143,41 @@ class Counted(Around):
         self.seconds += clock() - start
         self.calls += len(batch)
         return answers
+
+
+def refuse_fractions(batch: Batch[Any], vertices: Array, oracle: Oracle[Any]) -> None:
+    """Who answers for the hull of the outcomes answers with outcomes."""
+    wrong = np.flatnonzero(~(np.minimum(np.abs(vertices), np.abs(vertices - 1.0)) <= TOL))
+    if oracle.polytope == HULL and len(wrong):
+        k = int(wrong[0])
+        m = int(batch.owner[k])
+        raise ValueError(
+            f"example {m}: oracle {type(oracle).__name__} answered {vertices[k]:g} at coordinate "
+            f"{k - batch.offsets[m]}; outcomes are 0 or 1. A solver of a relaxation says so: "
+            "Solver(solve, polytope=...)"
+        )
+
+
+def refuse_outside(
+    batch: Batch[Any],
+    vertices: Array,
+    oracle: Oracle[Any],
+    reread: Callable[[Structure, Array, int], Array] | None = None,
+) -> None:
+    """Refuse answers that are none of their structure's, unless ``reread`` finds an outcome."""
+    for structure, members in batch.groups():
+        inside = structure.contains(batch.rows(vertices, members), TOL)
+        for m in () if inside.all() else members[~inside].tolist():
+            own = vertices[batch.coordinates(m)]
+            if reread is not None:
+                own[:] = reread(structure, own.reshape(structure.shape), m)
+            if reread is None or not structure.contains(own, TOL):
+                refuse_fractions(batch, vertices, oracle)
+                why = structure.impossible()
+                if why is not None:
+                    raise Infeasible(f"example {m}: {why}")
+                kind = type(oracle).__name__
+                raise ValueError(f"example {m}: oracle {kind} returned an infeasible answer")
 
 
 def innermost(oracle: Any) -> Any:
