@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (10097, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
-        4938,
+        4923,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3293, r"mlestruct/inference/"),
@@ -36,11 +36,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         8209,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2972, r"mlestruct/estimators/"),
+    "estimators": (2976, r"mlestruct/estimators/"),
     "families": (2292, r"mlestruct/families/"),
     "extras": (1846, r"mlestruct/"),
 }
-RAW = {"tests": 34037, "benchmarks": 7603}  # all lines, blank ones and comments included
+RAW = {"tests": 34041, "benchmarks": 7603}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import shape_at
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import SHORT, Array, small
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.bipartite import BipartiteMatching, Kind
 
@@ -49,7 +49,11 @@ class MatchingModel(Estimator):
             if len(shape) != 3:
                 raise ValueError(f"example {m}: X has shape {shape}; expected (rows, columns, d)")
             try:
-                known = made.get(shape[:2]) or BipartiteMatching(*shape[:2], self.kind)
+                known = made.get(shape[:2])
+                if known is None and shape[0] * shape[1] <= SHORT:
+                    known = small(BipartiteMatching, *shape[:2], self.kind)
+                elif known is None:
+                    known = BipartiteMatching(*shape[:2], self.kind)
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
             found.append(made.setdefault(shape[:2], known))

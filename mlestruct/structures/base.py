@@ -127,6 +127,7 @@ class Structure:
 
     size: int
     fixed: Flags
+    coordinate_weights: Array | None = None  # what each counts in learning; None: all alike
     instance: Any = None  # what a solver is handed besides the scores; see carrying
     _tag: Hashable = None
 
@@ -292,13 +293,15 @@ class Structure:
         found[:, free] = inner
         return np.asarray(found)
 
-    def coordinate_weights(self) -> Array | None:
-        """What every coordinate counts in learning; None where all count alike."""
-        return None
-
     def impossible(self) -> str | None:
         """Names what makes the structure empty, where that is known."""
         return None
+
+
+@lru_cache(maxsize=256, typed=True)
+def small(kind: Callable[P, R], *settings: P.args, **named: P.kwargs) -> R:
+    """Make a structure of little room, or return the one made of the same settings before."""
+    return kind(*settings, **named)
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -335,15 +338,10 @@ def fold(views: Views, counting: Array, size: int) -> Folded:
     return Folded(a, b, sp.csr_array(C[rest]), views.c0[rest], coefficient[rest])
 
 
-def free(size: int) -> Flags:
-    """No coordinate fixed."""
-    return np.full(size, -1, dtype=np.int8)
-
-
 def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
     """Checked copy of a user's fixed coordinates."""
     if fixed is None:
-        return free(size)
+        return np.full(size, -1, dtype=np.int8)
     array = as_numbers(fixed, "fixed").reshape(-1)
     if array.shape != (size,) or not np.isin(array, (-1, 0, 1)).all():
         raise ValueError(f"fixed must hold −1, 0 or 1 for each of {size} coordinates")

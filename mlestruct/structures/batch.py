@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -46,6 +46,14 @@ class Batch(Generic[S]):
     bias: Array
     target: Array | None = None
     constant: Array | None = None
+    offsets: Ints = field(init=False, repr=False)
+    size: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        sizes = np.array([s.size for s in self.structures], dtype=np.int64)[self.which]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        object.__setattr__(self, "offsets", offsets)
+        object.__setattr__(self, "size", int(offsets[-1]))
 
     @classmethod
     def of(
@@ -72,34 +80,38 @@ class Batch(Generic[S]):
             if not isinstance(structures, Iterable):
                 raise ValueError(f"a batch is of structures, not of {structures!r}")
             place: dict[S, int] = {}
+            known: dict[int, int] = {}  # most examples share the very same structure
             numbers = []
             for m, structure in enumerate(structures):
-                if not isinstance(structure, Structure):
-                    raise ValueError(f"example {m}: {structure!r} is no structure")
-                numbers.append(place.setdefault(structure, len(place)))
+                if id(structure) not in known:
+                    if not isinstance(structure, Structure):
+                        raise ValueError(f"example {m}: {structure!r} is no structure")
+                    known[id(structure)] = place.setdefault(structure, len(place))
+                numbers.append(known[id(structure)])
             number, which = len(numbers), np.array(numbers, dtype=np.int64)
             distinct = tuple(place)
         if number == 0:
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:
             raise ValueError(f"{number} examples but {len(outcomes)} outcomes")
-        batch = cls(distinct, which, _positive(weight, number), np.zeros(0))
-        empty = np.flatnonzero(np.diff(batch.offsets) == 0)
-        if len(empty):
-            raise ValueError(f"example {empty[0]} has a structure without coordinates")
-        target = None if outcomes is None else batch._encode(outcomes)
-        return replace(batch, bias=_finite(bias, batch.size), target=target)
+        sizes = np.array([structure.size for structure in distinct])[which]
+        if not sizes.all():
+            raise ValueError(f"example {sizes.argmin()} has a structure without coordinates")
+        batch = cls(distinct, which, _weights(weight, number), _bias(bias, int(sizes.sum())))
+        return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
 
     def _encode(self, outcomes: Sequence[Any]) -> Array:
-        target, whole = np.empty(self.size), np.ones(len(self), dtype=bool)
+        """All outcomes' vertices, each checked; NaN where a partial outcome does not tell."""
+        target, whole = np.empty(self.size), np.ones(len(outcomes), dtype=bool)
         for m, outcome in enumerate(outcomes):
-            structure, whole[m] = self.structure(m), not isinstance(outcome, Partial)
+            structure, own = self.structures[self.which[m]], target[slice(*self.offsets[m : m + 2])]
             try:
-                if whole[m]:
-                    target[self.coordinates(m)] = structure.encode(outcome)
-                else:
+                if isinstance(outcome, Partial):
+                    whole[m] = False
                     fixed = structure.clamp(outcome.observed).fixed
-                    target[self.coordinates(m)] = np.where(fixed < 0, np.nan, fixed)
+                    own[:] = np.where(fixed < 0, np.nan, fixed)
+                else:
+                    own[:] = structure.encode(outcome)
             except (ValueError, TypeError, IndexError) as error:
                 raise ValueError(f"example {m}: {error}") from error
         for structure, members in self.groups():
@@ -107,7 +119,9 @@ class Batch(Generic[S]):
             if len(members) == 0:
                 continue
             vertices = self.rows(target, members)
-            for k in np.flatnonzero(~structure.contains(vertices))[:1]:
+            inside = structure.contains(vertices)
+            if not inside.all():
+                k = int(inside.argmin())
                 raise ValueError(f"example {members[k]}: {_why_outside(structure, vertices[k])}")
         return target
 
@@ -117,15 +131,6 @@ class Batch(Generic[S]):
 
     def __len__(self) -> int:
         return len(self.which)
-
-    @cached_property
-    def offsets(self) -> Ints:
-        sizes = np.array([s.size for s in self.structures], dtype=np.int64)
-        return np.concatenate([[0], np.cumsum(sizes[self.which])])
-
-    @property
-    def size(self) -> int:
-        return int(self.offsets[-1])
 
     @cached_property
     def fixed(self) -> Flags:
@@ -147,18 +152,10 @@ class Batch(Generic[S]):
         """What every coordinate counts in learning, None where all count alike."""
         each, alike = [], True
         for structure in self.structures:
-            weight = structure.coordinate_weights()
+            weight = structure.coordinate_weights
             alike &= weight is None
             each.append(np.ones(structure.size) if weight is None else weight)
         return None if alike else np.concatenate([each[k] for k in self.which])
-
-    @cached_property
-    def _seen(self) -> tuple[Ints, Ints, Array]:
-        """Where the target is not zero: coordinates, their examples, values."""
-        assert self.target is not None
-        index = np.flatnonzero(self.target)
-        owner = np.searchsorted(self.offsets, index, side="right") - 1
-        return index, owner, self.target[index]
 
     @property
     def partly(self) -> bool:
@@ -167,9 +164,10 @@ class Batch(Generic[S]):
 
     def observed(self, flat: Array) -> Array:
         """⟨flat, target⟩ of every example. O(entries of the target that are not zero)."""
-        flat = as_numbers(flat, "flat")
-        index, owner, value = self._seen
-        totals = np.bincount(owner, weights=flat[index] * value, minlength=len(self))
+        assert self.target is not None
+        flat, index = as_numbers(flat, "flat"), np.flatnonzero(self.target)
+        owner = np.searchsorted(self.offsets, index, side="right") - 1
+        totals = np.bincount(owner, flat[index] * self.target[index], len(self))
         return totals.astype(float)
 
     def structure(self, m: int) -> S:
@@ -228,35 +226,37 @@ def spans(start: Ints, members: Ints) -> Ints:
     return np.arange(int(length.sum())) + np.repeat(shift, length)
 
 
-def _positive(weight: ArrayLike | None, number: int) -> Array:
-    values = np.ones(number) if weight is None else _copy(weight, "example weights")
-    if values.shape != (number,):
+def _weights(weight: ArrayLike | None, number: int) -> Array:
+    """Checked copy of example weights; 1 by default."""
+    if weight is None:
+        return np.ones(number)
+    values = as_numbers(weight, "example weights").reshape(-1).copy()
+    if len(values) != number:
         raise ValueError(f"{len(values)} example weights for {number} examples")
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-    if len(wrong):
-        raise ValueError(f"example {wrong[0]} has weight {values[wrong[0]]}; it must be positive")
-    wrong = np.flatnonzero(np.abs(np.log10(values)) > DECADES)
-    if len(wrong):
+    usable = (values >= 10.0**-DECADES) & (values <= 10.0**DECADES)
+    if not usable.all():
+        m = int(usable.argmin())
+        if not 0 < values[m] < np.inf:
+            raise ValueError(f"example {m} has weight {values[m]}; it must be positive")
         raise ValueError(
-            f"example {wrong[0]} has weight {values[wrong[0]]:g}; weights lie between "
-            f"1e-{DECADES} and 1e{DECADES}"
+            f"example {m} has weight {values[m]:g}; weights lie between 1e-{DECADES} and "
+            f"1e{DECADES}"
         )
     return values
 
 
-def _copy(values: ArrayLike, what: str) -> Array:
-    return as_numbers(values, what).reshape(-1).copy()
-
-
-def _finite(bias: ArrayLike | None, size: int) -> Array:
-    values = np.zeros(size) if bias is None else _copy(bias, "bias")
-    if values.shape != (size,):
+def _bias(bias: ArrayLike | None, size: int) -> Array:
+    """Checked copy of a bias; 0 by default."""
+    if bias is None:
+        return np.zeros(size)
+    values = as_numbers(bias, "bias").reshape(-1).copy()
+    if len(values) != size:
         raise ValueError(f"bias has {len(values)} entries for {size} coordinates")
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if len(wrong):
+    if not np.isfinite(values).all():
+        k = int(np.isfinite(values).argmin())
         raise ValueError(
-            f"bias of coordinate {wrong[0]} is {values[wrong[0]]}; to forbid a part, let the "
-            "structure fix it at 0"
+            f"bias of coordinate {k} is {values[k]}; to forbid a part, let the structure fix it "
+            "at 0"
         )
     return values
 

@@ -47,7 +47,27 @@ class OneToOne(Structure):
         return self.kind != "partial"
 
     def views(self) -> Views:
-        return matching_views(self.incidence(), self.optional)
+        """Edges, their complements, and the slack 1 − Σ τ of each vertex that may stay single.
+
+        Distributions: every edge's {τ, 1−τ}, then every vertex's {its edges, its slack}; so
+        c = (1 − ρ_u − ρ_v, ρ_v) gives the matching entropies of MLE-Struct.
+        """
+        n, touching, single = self.size, self.incidence(), self.optional
+        eye, alone = sp.eye_array(n, format="csr"), sp.eye_array(self.n_nodes, format="csr")[single]
+        D = sp.block_array([[eye, touching.T], [eye, None], [None, alone]], format="csr")
+        ends = sp.coo_array(sp.csr_array(touching.T))
+        return Views(
+            sp.csr_array(sp.vstack([eye, -eye, -touching[single]])),
+            np.repeat([0.0, 1.0], [n, n + len(single)]),
+            sp.csr_array(D),
+            np.stack([n + ends.col, ends.row], axis=1).astype(np.int64),
+        )
+
+    def constraints(self) -> Constraints:
+        """The nodes' degrees; odd sets of a general graph are left to the oracle."""
+        low = np.ones(self.n_nodes)
+        low[self.optional] = 0.0
+        return Constraints(self.incidence(), low, np.ones(self.n_nodes))
 
     def folded(self, counting: Array) -> Folded:
         """The coefficients of those views, without listing them where all nodes count alike."""
@@ -98,42 +118,6 @@ class OneToOne(Structure):
         if counting.min() >= -1e-12:
             return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
         return Bound("none", "no theorem for this ρ")
-
-
-def matching_views(incidence: sp.csr_array, optional: Ints) -> Views:
-    """Edges, their complements, and the slack 1 − Σ τ of each vertex that may stay single.
-
-    ``incidence`` is (vertices × edges). Distributions: every edge's {τ, 1−τ}, then every vertex's
-    {its edges, its slack}; so c = (1 − ρ_u − ρ_v, ρ_v) gives the matching entropies of MLE-Struct.
-    """
-    n_vertices, n_edges = incidence.shape
-    edge = np.arange(n_edges, dtype=np.int32)
-    vertex = n_edges + incidence.tocsc().indices.reshape(-1, 2)
-    slack = incidence[optional]
-    C = _rows(
-        [(np.ones(n_edges), edge, 1), (-np.ones(n_edges), edge, 1)], slack.shape[1], (-slack,)
-    )
-    in_both = np.column_stack([edge, vertex]).astype(np.int32).ravel()
-    memberships = [(np.ones(3 * n_edges), in_both, 3), (np.ones(n_edges), edge, 1)]
-    memberships.append((np.ones(len(optional)), (n_edges + optional).astype(np.int32), 1))
-    return Views(
-        C,
-        np.repeat([0.0, 1.0], [n_edges, n_edges + len(optional)]),
-        _rows(memberships, n_edges + n_vertices),
-        np.stack([vertex.ravel(), np.repeat(edge, 2)], axis=1).astype(np.int64),
-    )
-
-
-def _rows(
-    blocks: list[tuple[Array, Any, int]], width: int, more: tuple[sp.csr_array, ...] = ()
-) -> sp.csr_array:
-    """Blocks of (values, columns, entries per row), one below the other, without copies of them."""
-    lengths = [np.full(len(values) // each, each) for values, _, each in blocks]
-    lengths += [np.diff(part.indptr) for part in more]
-    pointer = np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int32)
-    values = np.concatenate([*(b[0] for b in blocks), *(part.data for part in more)])
-    columns = np.concatenate([*(b[1] for b in blocks), *(part.indices for part in more)])
-    return sp.csr_array((values, columns, pointer), shape=(len(pointer) - 1, width))
 
 
 class BipartiteMatching(OneToOne):
@@ -253,11 +237,6 @@ class BipartiteMatching(OneToOne):
         taken = table[np.arange(self.rows), best]
         single = 1.0 - table.sum(axis=1) if self.kind == "partial" else np.zeros(self.rows)
         return np.where(taken > np.maximum(single, 0.0), best, -1)
-
-    def constraints(self) -> Constraints:
-        optional = np.zeros(self.n_nodes, dtype=bool)
-        optional[self.optional] = True
-        return Constraints(self.incidence(), np.where(optional, 0.0, 1.0), np.ones(len(optional)))
 
     def clamp(self, observed: ArrayLike) -> BipartiteMatching:
         """Keep the pairs of observed rows; a row marked −1 is unknown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -171,9 +171,16 @@ class Entropy:
         """
         if not (np.isfinite(as_numbers(temperature, "temperature")) and temperature >= 0):
             raise ValueError(f"temperature is {temperature}; it must be finite and not negative")
-        parts = tuple(_compile(s, rho, temperature, allow_nonconvex) for s in batch.structures)
-        bound, concave = _weakest([p.bound for p in parts]), all(p.concave for p in parts)
-        return cls(batch, parts, bound, concave, temperature, rho)
+        made = _known if rho is None or isinstance(rho, (float, int, str)) else _made
+        parts = tuple([made(s, rho, float(temperature)) for s in batch.structures])
+        wrong = [part.structure for part in parts if not part.concave]
+        if wrong and not allow_nonconvex:
+            raise Unserved(
+                f"the entropy with {in_words(rho)} is not provably concave on this "
+                f"{type(wrong[0]).__name__}, so no certificate would hold; choose a rho nearer to 0"
+            )
+        bound = _weakest([part.bound for part in parts])
+        return cls(batch, parts, bound, not wrong, temperature, rho)
 
     @property
     def counting(self) -> tuple[Array, ...]:
@@ -198,13 +205,17 @@ class Entropy:
     @cached_property
     def _arrays(self) -> tuple[Array, Array, Mixed]:
         batch, each = self.batch, [part.arrays for part in self.parts]
-        a, b, lengths, index, value, c0, mixed = map(partial(_tile, batch), zip(*each, strict=True))
-        rows, entries = np.array([(len(part[2]), len(part[3])) for part in each])[batch.which].T
+        a, b, lengths, index, value, c0, mixed = (
+            _tile(batch, arrays) for arrays in zip(*each, strict=True)
+        )
+        counts = np.array([(len(part[2]), len(part[3])) for part in each])[batch.which]
+        start = np.concatenate([[0], np.cumsum(counts[:, 0])])
+        ptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         if self.gone is not None:
             known = zip(self.gone, (a, b, mixed), strict=True)
             a, b, mixed = (np.where(dead, 0.0, weight) for dead, weight in known)
-        places = index + np.repeat(batch.offsets[:-1], entries)
-        return a, b, Mixed(_starts(rows), _starts(lengths), places, value, c0, mixed)
+        places = index + np.repeat(batch.offsets[:-1], counts[:, 1])
+        return a, b, Mixed(start, ptr, places, value, c0, mixed)
 
     @property
     def flat(self) -> bool:
@@ -302,18 +313,15 @@ class Terms:
         return float(-(self.a * self.dt**2 / t).sum())
 
 
-def _compile(structure: Structure, rho: Rho, temperature: float, allow: bool) -> StructureEntropy:
-    """The coefficients of one structure, once it is known what they prove."""
+def _made(structure: Structure, rho: Rho, temperature: float) -> StructureEntropy:
+    """A structure's entropy, which it keeps by its counting numbers."""
     counting = counting_numbers(structure, rho)
     if not np.isfinite(counting).all():
         raise ValueError(f"{in_words(rho)} gives counting numbers that are not finite")
-    found = _of_numbers(structure, counting.tobytes(), float(temperature))
-    if not found.concave and not allow:
-        raise Unserved(
-            f"the entropy with {in_words(rho)} is not provably concave on this "
-            f"{type(structure).__name__}, so no certificate would hold; choose a rho nearer to 0"
-        )
-    return found
+    return _of_numbers(structure, counting.tobytes(), temperature)
+
+
+_known = kept(_made)
 
 
 @kept
@@ -328,10 +336,6 @@ def _tile(batch: Batch[Any], arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
     if len(arrays) == 1:
         return np.tile(arrays[0], len(batch)) if len(batch) > 1 else arrays[0]
     return np.concatenate([arrays[k] for k in batch.which])
-
-
-def _starts(lengths: Ints) -> Ints:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _weakest(bounds: list[Bound]) -> Bound:

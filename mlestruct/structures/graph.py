@@ -117,6 +117,7 @@ class FactorGraph(Structure):
         factors = np.maximum.reduceat(given[self.scope], self.scope_start[:-1])
         twin: FactorGraph = self.refix(self.fixed)  # type: ignore[assignment]
         twin.weight = np.concatenate([given, factors])
+        twin.coordinate_weights = twin.weight[self.table_of]
         return twin
 
     def part(self, kept: NDArray[np.bool_]) -> FactorGraph:
@@ -368,9 +369,6 @@ class FactorGraph(Structure):
         fixed[places[alone & (fixed[: flags.size] != 0)]] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
-    def coordinate_weights(self) -> Array | None:
-        return None if self.weight is None else self.weight[self.table_of]
-
     def levelled(self, scores: Array) -> Array:
         """The scores unchanged: parts of a graph may be learned from one by one."""
         return as_numbers(scores, "scores")
@@ -381,8 +379,8 @@ class FactorGraph(Structure):
         wrong = np.zeros(self.size)
         first = self.node_start[-1]
         wrong[:first] = 1.0 - vertex[:first]
-        if self.weight is not None:
-            wrong *= self.weight[self.table_of]
+        if self.coordinate_weights is not None:
+            wrong *= self.coordinate_weights
         return wrong, 0.0
 
     @property

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from mlestruct.structures.base import (
     Array,
     Bound,
-    Constraints,
     Flags,
     Ints,
     as_fixed,
@@ -122,11 +121,6 @@ class Matching(OneToOne):
         if bethe and self.graph.sides is not None:
             return Bound("lower", "Bethe on bipartite matchings")
         return general
-
-    def constraints(self) -> Constraints:
-        """The nodes' degrees; the odd sets are left to the oracle."""
-        ones = np.ones(self.n_nodes)
-        return Constraints(self.incidence(), 0.0 * ones if self.kind == "partial" else ones, ones)
 
     def violation(self, point: Array) -> Array:
         """How far the nodes' degrees are off, for points along the leading axes. O(edges) each."""
