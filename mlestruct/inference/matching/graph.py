@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from mlestruct.errors import Infeasible
 from mlestruct.native._door import MatchingGraph
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.matching import Matching
 
@@ -33,7 +33,7 @@ class Layout:
     ptr: Ints
     head: NDArray[np.int32]
     edge: Ints | None
-    strict: NDArray[np.bool_]
+    strict: Marks
     base: Array | None
     component: Ints
     two_sided: bool
@@ -76,22 +76,24 @@ def layout(structure: AnyMatching) -> Layout:
     if whole and not (structure.fixed >= 0).any():
         return _complete(nodes, strict)
     tail, head = _ends(structure)
-    free = structure.fixed == -1
-    taken = np.bincount(
-        np.r_[tail[structure.fixed == 1], head[structure.fixed == 1]], minlength=nodes
-    )
-    strict[taken > 0] = False
+    free, base = structure.fixed == -1, (structure.fixed == 1).astype(float)
+    strict &= _degree(base, tail, head, nodes) == 0
     live, strict = _alive(structure, tail, head, free, strict)
-    base = (structure.fixed == 1).astype(float)
-    forced = live & _only(tail, head, live, strict)
-    base[forced] = 1.0
-    done = np.bincount(np.r_[tail[forced], head[forced]], minlength=nodes) + taken > 0
-    live &= ~forced
-    used = np.bincount(np.r_[tail[live], head[live]], minlength=nodes) > 0
+    single = strict & (_degree(live, tail, head, nodes) == 1)
+    base[live & (single[tail] | single[head])] = 1.0  # some saturated node's only edge
+    live &= base == 0
+    done = _degree(base, tail, head, nodes) > 0
+    used = _degree(live, tail, head, nodes) > 0
     return _arrange(structure, tail, head, live, strict & used & ~done, base)
 
 
-def _complete(nodes: int, strict: NDArray[np.bool_]) -> Layout:
+def _degree(weight: Any, tail: Any, head: Any, nodes: int) -> Any:
+    """What the edges of every node weigh together."""
+    ends = np.r_[tail, head]
+    return np.bincount(ends, weights=np.r_[weight, weight], minlength=nodes)
+
+
+def _complete(nodes: int, strict: Marks) -> Layout:
     """All pairs u < v, without listing their ends."""
     degree = np.arange(nodes - 1, -1, -1)
     ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
@@ -114,61 +116,34 @@ def _ends(structure: AnyMatching) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _alive(
-    structure: AnyMatching, tail: Any, head: Any, free: Any, strict: NDArray[np.bool_]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    structure: AnyMatching, tail: Any, head: Any, free: Marks, strict: Marks
+) -> tuple[Marks, Marks]:
     """Edges and slacks that some fractional matching uses; a node whose slack is dead is strict.
 
     An edge that no perfect matching uses has τ = 0, and scaling would approach it only as 1/k.
+    Fractional matchings are the symmetric mixtures of perfect matchings of two copies of the nodes,
+    where a node's slack joins its copies. Dulmage and Mendelsohn: such a matching uses the pairs
+    that lie on a cycle which alternates with any one of them.
     """
     plain = isinstance(structure, BipartiteMatching) and structure.interior() is not None
     if plain or not strict.any():
         return free.copy(), strict
-    if isinstance(structure, BipartiteMatching):
-        rows, columns = tail[free], head[free] - structure.rows
-        left, right = strict[: structure.rows].nonzero()[0], np.arange(structure.columns)
-        busy = structure.fixed.reshape(structure.shape) == 1
-        right = right[~busy.any(axis=0)]
-        alone = np.repeat(structure.rows + np.arange(len(right) - len(left)), len(right))
-        pairs = np.r_[rows, alone], np.r_[columns, np.tile(right, len(right) - len(left))]
-        ok = _used(*pairs, structure.rows + len(right) - len(left), structure.columns,
-                   np.r_[left, np.unique(alone)], structure)  # fmt: skip
-        live = free.copy()
-        live[free] = ok[: len(rows)]
-        slack = np.zeros(structure.columns, dtype=bool)
-        slack[pairs[1][len(rows) :][ok[len(rows) :]]] = True
-        strict = strict.copy()
-        strict[structure.rows + right[~slack[right]]] = True
-        return live, strict
-    rows, columns = np.r_[tail[free], head[free]], np.r_[head[free], tail[free]]
-    ok = _used(rows, columns, len(strict), len(strict), strict.nonzero()[0], structure)
-    live = free.copy()
-    live[free] = ok[: len(ok) // 2]
-    return live, strict
-
-
-def _used(
-    row: Any, column: Any, rows: int, columns: int, need: Any, structure: AnyMatching
-) -> NDArray[np.bool_]:
-    """The (row, column) pairs in some matching that saturates the rows in ``need``.
-
-    Dulmage and Mendelsohn: pairs on a cycle that alternates with one such matching.
-    """
-    graph = sp.csr_array((np.ones(len(row)), (row, column)), shape=(rows, columns))
+    nodes = len(strict)
+    alone = np.flatnonzero(~strict)
+    row = np.r_[tail[free], head[free], alone]
+    column = np.r_[head[free], tail[free], alone]
+    graph = sp.csr_array((np.ones(len(row)), (row, column)), shape=(nodes, nodes))
     mate = maximum_bipartite_matching(graph, perm_type="column")  # each row's column
-    if (mate[need] < 0).any():
+    if (mate < 0).any():
         raise Infeasible(structure.impossible() or "no matching saturates every node")
-    owner = np.full(columns, -1)
-    owner[mate[mate >= 0]] = np.flatnonzero(mate >= 0)
-    turn = sp.csr_array((np.ones(len(row)), (row, owner[column])), shape=(rows, rows))
+    owner = np.argsort(mate)
+    turn = sp.csr_array((np.ones(len(row)), (row, owner[column])), shape=(nodes, nodes))
     _, label = connected_components(turn, directed=True, connection="strong")
-    return np.asarray(label[row] == label[owner[column]])
-
-
-def _only(tail: Any, head: Any, live: Any, strict: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Edges that are some saturated node's only one."""
-    degree = np.bincount(np.r_[tail[live], head[live]], minlength=len(strict))
-    single = strict & (degree == 1)
-    return np.asarray(single[tail] | single[head])
+    used = label[row] == label[owner[column]]
+    live, strict = free.copy(), strict.copy()
+    live[free] = used[: np.sum(free)]
+    strict[alone[~used[2 * np.sum(free) :]]] = True
+    return live, strict
 
 
 def _arrange(
