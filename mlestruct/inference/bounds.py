@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import xlogy
 
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import Marginals
 from mlestruct.inference.routine import routine
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
+from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
@@ -67,41 +66,15 @@ def permanent_interval(batch: Batch[Any], bethe: Marginals) -> ProvenInterval:
     ``bethe`` are the marginals at ρ = 1. Anari and Rezaei (2019, FOCS, theorem 1: a permanent is
     at most √2ⁿ times its Bethe permanent); nothing of other structures.
     """
-    size = np.array([_side(structure) for structure in batch.structures])[batch.which]
+    perfect = [
+        structure.shape[0]
+        if isinstance(structure, BipartiteMatching) and structure.kind == "perfect"
+        else 0
+        for structure in batch.structures
+    ]
+    size = np.array(perfect)[batch.which]
     upper = np.where(size > 0, bethe.upper + size / 2.0 * np.log(2.0), np.inf)
     return ProvenInterval(np.full(len(batch), -np.inf), upper, "Bethe's permanent times √2ⁿ")
-
-
-def _side(structure: Structure) -> int:
-    perfect = isinstance(structure, BipartiteMatching) and structure.kind == "perfect"
-    return structure.shape[0] if perfect else 0
-
-
-def product_interval(graph: FactorGraph, score: ArrayLike, nodes: ArrayLike) -> ProvenInterval:
-    """log Z ≥ ⟨score, E_q v⟩ + Σ H(q_i) for every product of distributions q: mean field.
-
-    ``nodes`` holds the node tables one after the other, such as the node part of any τ; each is
-    normalised here. O(size · order). Valid on any graph, at any q, converged or not.
-    """
-    q = as_numbers(nodes, "nodes").reshape(-1)[: graph.node_start[-1]]
-    if q.shape != (graph.node_start[-1],) or not (np.isfinite(q) & (q >= 0)).all():
-        raise ValueError(f"a product needs {graph.node_start[-1]} probabilities ≥ 0")
-    mass = np.add.reduceat(q, graph.node_start[:-1])
-    if (mass <= 0).any():
-        raise ValueError(f"variable {int((mass <= 0).argmax())} has no probability")
-    q = q / np.repeat(mass, graph.cards)
-    tau = _product(graph, q)
-    values = np.where(graph.closed(), -np.inf, as_numbers(score, "scores"))
-    energy = float(np.where(tau > 0, values, 0.0) @ np.where(tau > 0, tau, 1.0))
-    lower = energy - float(xlogy(q, q).sum())
-    return ProvenInterval(np.array([lower]), np.array([np.inf]), "mean field: Gibbs's inequality")
-
-
-def _product(graph: FactorGraph, q: Array) -> Array:
-    entry, node, _ = graph.below
-    tau = np.concatenate([q, np.ones(graph.size - len(q))])
-    np.multiply.at(tau, entry, q[node])
-    return tau
 
 
 def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> ProvenInterval:
@@ -123,27 +96,14 @@ def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> Pr
     return ProvenInterval(lower, np.full(1, np.inf), "Bethe on the pairs between two halves")
 
 
-TURNS, GAIN = 30, 1e-5  # at most, and what one of them has to gain per node
-
-
 def bethe_value(structure: Structure, score: Array) -> float:
-    """Bethe's value of a perfect matching, nearly its maximum: at a point that fits every degree.
-
-    The convex part of its entropy is taken by its tangent, which leaves a problem of ρ = ½. For
-    one number of one matching: ρ = 1 itself has messages, which are long to compile.
-    """
+    """Bethe's value of a perfect matching, nearly its maximum: a point that fits every degree."""
     batch = Batch.of(structure, count=1)
-    entropy, found = Entropy.of(batch, 1.0), routine(Entropy.of(batch, 0.5))
+    entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
+    found = routine(entropy)
     assert found is not None
-    scaling, warm, slope = found.over("degrees").coarser(GAIN), None, np.zeros(batch.size)
-    reached = before = -np.inf
-    for _ in range(TURNS):
-        _, tau, warm = scaling.many(batch, score + slope, warm)
-        reached = max(before, float(entropy.each(tau)[0] + score @ tau))
-        if reached - before <= GAIN * batch.size**0.5:
-            break
-        before, slope = reached, -np.log(np.maximum(1.0 - tau, 1e-16))
-    return reached
+    tau = found.over("degrees").many(batch, score).tau
+    return float(entropy.each(tau)[0] + score @ tau)
 
 
 def halves(n: int, tau: Array, partner: Ints) -> Ints:

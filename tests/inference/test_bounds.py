@@ -8,18 +8,14 @@ import pytest
 import mlestruct as ms
 from mlestruct.inference import best
 from mlestruct.inference.bounds import (
-    bethe_value,
     halves,
     halves_interval,
     log_z_interval,
     outcome_interval,
     permanent_interval,
-    product_interval,
 )
 from mlestruct.inference.exact import exact
-from mlestruct.inference.routine import routine
-from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
-from mlestruct.structures.entropy import Entropy
+from mlestruct.structures import BipartiteMatching, Matching
 
 
 @pytest.mark.parametrize(
@@ -59,24 +55,6 @@ def test_an_outcome_is_below(structure, rng):
     assert (both.lower <= both.upper).all()
 
 
-def test_every_product_is_below(rng):
-    graph = FactorGraph([2, 3, 2], [(2, 0), (1, 2, 0), (0, 1)])
-    score = 2 * rng.normal(size=graph.size)
-    found = exact(graph, score)
-    for q in (found.tau, rng.random(7), np.array([1.0, 0, 0, 1, 0, 0, 1])):
-        assert product_interval(graph, score, q).lower[0] <= found.log_z
-    vertex = graph.encode([0, 1, 1])
-    assert product_interval(graph, score, vertex).lower[0] == pytest.approx(score @ vertex)
-    alone = FactorGraph([2, 3], [])
-    free = rng.normal(size=5)
-    tight = product_interval(alone, free, exact(alone, free).tau).lower[0]
-    assert tight == pytest.approx(exact(alone, free).log_z, abs=1e-12)
-    with pytest.raises(ValueError, match="variable 1 has no probability"):
-        product_interval(alone, free, [1, 0, 0, 0, 0])
-    shut = ms.chain(2, 2).forbid(configurations=[(0, (0, 0))])
-    assert product_interval(shut, np.zeros(8), np.ones(4)).lower[0] == -np.inf
-
-
 @pytest.mark.parametrize("spread", [0.0, 0.5, 2.0, 8.0])
 @pytest.mark.parametrize("n", [2, 3, 6, 9])
 def test_bethe_and_the_permanent(n, spread, rng):
@@ -103,17 +81,6 @@ def test_the_permanents_bound_is_reached():
     upper = permanent_interval(batch, ms.marginals(batch, flat, rho=1.0)).upper[0]
     assert upper == pytest.approx(4 * np.log(2), abs=0.02)
     assert exact(BipartiteMatching(8), flat).log_z == pytest.approx(4 * np.log(2), abs=1e-9)
-
-
-@pytest.mark.parametrize("structure", [BipartiteMatching(7), Matching(10)], ids=["sides", "all"])
-@pytest.mark.parametrize("spread", [0.0, 1.0, 3.0, 30.0])
-def test_tangents_reach_bethes_value(structure, spread, rng):
-    """Beside the messages of ρ = 1, which end where the value is stationary."""
-    batch, score = ms.Batch.of(structure, count=1), spread * rng.standard_normal(structure.size)
-    entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
-    tau = routine(entropy).over("degrees").many(batch, score).tau
-    value = float(entropy.each(tau)[0] + score @ tau)
-    assert value - 0.02 <= bethe_value(structure, score) <= value + 1e-7 * (1.0 + abs(value))
 
 
 def test_two_halves_bound_a_complete_graph_from_below(rng):

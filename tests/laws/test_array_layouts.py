@@ -36,8 +36,8 @@ from mlestruct.families.fitting.truncated.methods import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture
 from mlestruct.features import per_table
 from mlestruct.inference import bounds
-from mlestruct.inference.graph.mean_field import mean_field
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.mean_field import MeanField
 from mlestruct.inference.routine import ROUTINES
 from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
 from mlestruct.lazy import homes
@@ -672,9 +672,8 @@ def _manual(rng):
     graph = ms.grid(2, 3)
     batch = ms.Batch.of(graph, np.zeros((2, 6), dtype=int))
     score, tau = rng.standard_normal(batch.size), np.tile(graph.interior(), 2)
-    mean_field(batch, score, start=tau), belief_optimisation(batch, score, start=tau)
+    MeanField().many(batch, score, tau), belief_optimisation(batch, score, start=tau)
     bounds.outcome_interval(batch, score)
-    bounds.product_interval(graph, score[: graph.size], rng.random(12) + 0.1)
     draws = np.random.default_rng(0)
     gibbs(graph, score[: graph.size], 2, draws, start=np.zeros(6, dtype=int))
     perturb_and_map(graph, score[: graph.size], 2, draws)

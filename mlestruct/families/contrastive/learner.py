@@ -17,8 +17,8 @@ from mlestruct.families.contrastive.objectives import (
     MeanFieldSteps,
     TreeSteps,
 )
-from mlestruct.inference.graph.mean_field import NaiveMeanField
 from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.mean_field import MeanField
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.structures.entropy import Rho
 from mlestruct.structures.graph import only_graphs
@@ -46,7 +46,7 @@ def propagation(rho: Rho = 1.0) -> Limit:
 
 def mean_fields() -> Limit:
     """ML-MF: mean field to convergence, from uniform marginals."""
-    return Limit(lambda batch: NaiveMeanField())
+    return Limit(lambda batch: MeanField())
 
 
 LIMITS: Mapping[str, Callable[..., EnergySteps]] = {"bethe": propagation, "mean_field": mean_fields}

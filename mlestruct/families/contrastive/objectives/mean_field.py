@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.families.contrastive.objectives.base import BeforeAfter, clamped, seen
-from mlestruct.inference.graph.mean_field import compiled, uniform
+from mlestruct.inference.mean_field import compiled, uniform
 from mlestruct.inference.sampling import labelled, random_labelling, swept
 from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
 from mlestruct.structures.base import Array

@@ -12,13 +12,18 @@ from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import MessageExamples, MessageGraph, ascend_products
 from mlestruct.structures.base import Array, kept
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
-class NaiveMeanField(Routine):
-    """The settings of :func:`mean_field`."""
+class MeanField(Routine):
+    """The best product of node distributions that sequential coordinate ascent finds.
+
+    ``log_z`` ≤ log Z, the maximum of ⟨score, τ⟩ + Σ H(τ_i), never falls; τ are products of its node
+    marginals. Only a local maximum: the start decides which. Factors may not have forbidden
+    entries, which no product of positive distributions respects. ``damping`` is the share of the
+    old marginal that is kept. O(Σ table sizes · order) per sweep.
+    """
 
     damping: float = 0.0
     tol: float = 1e-10
@@ -27,10 +32,6 @@ class NaiveMeanField(Routine):
     def __post_init__(self) -> None:
         if not 0 <= self.damping < 1:
             raise ValueError(f"damping is {self.damping}; it must be at least 0 and below 1")
-
-    @classmethod
-    def serve(cls, entropy: Entropy) -> None:
-        """None: it is asked for by name, as its entropy is no reweighted Bethe entropy."""
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """From uniform marginals, or from a τ that is given; none is handed on."""
@@ -54,25 +55,6 @@ def compiled(structure: FactorGraph) -> MessageGraph:
     _refuse_hard(structure)
     counting = structure.counting(1.0)
     return native(structure, plan(structure, counting), counting)
-
-
-def mean_field(
-    batch: Batch[FactorGraph],
-    scores: Array,
-    *,
-    damping: float = 0.0,
-    tol: float = 1e-10,
-    sweeps: int = 1000,
-    start: Array | None = None,
-) -> Beliefs:
-    """log_z ≤ log Z, and it never falls: sequential coordinate ascent on ⟨score, τ⟩ + Σ H(τ_i).
-
-    τ are products of its node marginals. Only a local maximum: ``start`` (a τ; default uniform)
-    decides which. Factors may not have forbidden entries, which no product of positive
-    distributions respects. ``damping`` is the share of the old marginal that is kept.
-    O(Σ table sizes · order) per sweep.
-    """
-    return NaiveMeanField(damping, tol, sweeps).many(batch, scores, start)
 
 
 def _refuse_hard(structure: FactorGraph) -> None:
