@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4923,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3293, r"mlestruct/inference/"),
+    "inference": (3235, r"mlestruct/inference/"),
     "learning": (
         5250,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (2292, r"mlestruct/families/"),
     "extras": (1846, r"mlestruct/"),
 }
-RAW = {"tests": 34041, "benchmarks": 7603}  # all lines, blank ones and comments included
+RAW = {"tests": 34011, "benchmarks": 7603}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

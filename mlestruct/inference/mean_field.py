@@ -16,7 +16,7 @@ from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(frozen=True)
-class MeanField(Routine):
+class MeanFieldAscent(Routine):
     """The best product of node distributions that sequential coordinate ascent finds.
 
     ``log_z`` ≤ log Z, the maximum of ⟨score, τ⟩ + Σ H(τ_i), never falls; τ are products of its node

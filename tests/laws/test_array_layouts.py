@@ -37,7 +37,7 @@ from mlestruct.families.joint.prediction import Mixture
 from mlestruct.features import per_table
 from mlestruct.inference import bounds
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.mean_field import MeanField
+from mlestruct.inference.mean_field import MeanFieldAscent
 from mlestruct.inference.routine import ROUTINES
 from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
 from mlestruct.lazy import homes
@@ -672,7 +672,7 @@ def _manual(rng):
     graph = ms.grid(2, 3)
     batch = ms.Batch.of(graph, np.zeros((2, 6), dtype=int))
     score, tau = rng.standard_normal(batch.size), np.tile(graph.interior(), 2)
-    MeanField().many(batch, score, tau), belief_optimisation(batch, score, start=tau)
+    MeanFieldAscent().many(batch, score, tau), belief_optimisation(batch, score, start=tau)
     bounds.outcome_interval(batch, score)
     draws = np.random.default_rng(0)
     gibbs(graph, score[: graph.size], 2, draws, start=np.zeros(6, dtype=int))

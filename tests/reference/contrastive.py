@@ -17,7 +17,7 @@ from mlestruct.families.contrastive.belief_optimisation import (
 )
 from mlestruct.families.contrastive.objectives import BlockSteps, Contrastive
 from mlestruct.inference.exact import exact
-from mlestruct.inference.mean_field import MeanField
+from mlestruct.inference.mean_field import MeanFieldAscent
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
@@ -93,10 +93,10 @@ def _mean_field(batch: Batch[Any], score: Array, y: Any) -> Iterator[Got]:
     assert target is not None
     yield Got(("mf_sequential", "F_at_data"), -float(score @ target))
     for name, sweeps in (("sweeps1", 1), ("sweeps2", 2), ("converged", 10_000)):
-        log_z, tau, _ = MeanField(tol=1e-14, sweeps=sweeps).many(batch, score, target)
+        log_z, tau, _ = MeanFieldAscent(tol=1e-14, sweeps=sweeps).many(batch, score, target)
         yield Got(("mf_sequential", name, "q"), p1(graph, tau))
         yield Got(("mf_sequential", name, "F"), -float(log_z[0]))
-    log_z, tau, _ = MeanField(0.9, 0.0, 50).many(batch, score)
+    log_z, tau, _ = MeanFieldAscent(0.9, 0.0, 50).many(batch, score)
     yield Got(("mf_damped_uniform_alpha0p1_50", "q"), p1(graph, tau))
     yield Got(("mf_damped_uniform_alpha0p1_50", "F"), -float(log_z[0]))
 

@@ -18,7 +18,7 @@ from mlestruct.families.contrastive.objectives import (
     TreeSteps,
 )
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.mean_field import MeanField
+from mlestruct.inference.mean_field import MeanFieldAscent
 from mlestruct.learners.primal import Primal, refuse
 from mlestruct.structures.entropy import Rho
 from mlestruct.structures.graph import only_graphs
@@ -46,7 +46,7 @@ def propagation(rho: Rho = 1.0) -> Limit:
 
 def mean_fields() -> Limit:
     """ML-MF: mean field to convergence, from uniform marginals."""
-    return Limit(lambda batch: MeanField())
+    return Limit(lambda batch: MeanFieldAscent())
 
 
 LIMITS: Mapping[str, Callable[..., EnergySteps]] = {"bethe": propagation, "mean_field": mean_fields}

@@ -22,7 +22,7 @@ from mlestruct.families.contrastive.objectives import (
 from mlestruct.families.contrastive.objectives.blocks import trees
 from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.inference.mean_field import MeanField
+from mlestruct.inference.mean_field import MeanFieldAscent
 from mlestruct.learners import contrastive
 from mlestruct.learners.primal import PseudoLikelihood, only_seen
 from mlestruct.structures.entropy import Entropy
@@ -162,7 +162,7 @@ def test_mean_field_steps_end_at_mean_field(rng):
     scores = rng.standard_normal(batch.size)
     found = MeanFieldSteps(500)(batch, scores, None)
     np.testing.assert_allclose(found.start, -batch.totals(scores * batch.target), atol=1e-12)
-    again = MeanField().many(batch, scores, found.tau)
+    again = MeanFieldAscent().many(batch, scores, found.tau)
     np.testing.assert_allclose(again.log_z, -found.end, atol=1e-8)
 
 

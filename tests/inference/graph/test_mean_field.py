@@ -5,7 +5,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact
-from mlestruct.inference.mean_field import MeanField
+from mlestruct.inference.mean_field import MeanFieldAscent
 
 GRAPHS = [ms.grid(3, 3), ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)]), ms.chain(4, 3)]
 
@@ -16,7 +16,7 @@ def test_a_lower_bound_at_a_product(graph, damping, rng):
     """log_z ≤ log Z, τ is feasible and its tables are products, log_z their value."""
     batch = ms.Batch.of(graph, count=3)
     scores = rng.standard_normal(batch.size)
-    log_z, tau, _ = MeanField(damping).many(batch, scores)
+    log_z, tau, _ = MeanFieldAscent(damping).many(batch, scores)
     for m in range(3):
         here = batch.coordinates(m)
         assert graph.contains(tau[here], 1e-10)
@@ -30,7 +30,7 @@ def test_more_sweeps_never_lower_it(rng):
     batch = ms.Batch.of(ms.grid(4, 4), count=2)
     scores = 2.0 * rng.standard_normal(batch.size)
     values = np.array(
-        [MeanField(sweeps=k, tol=0.0).many(batch, scores).log_z for k in range(1, 30)]
+        [MeanFieldAscent(sweeps=k, tol=0.0).many(batch, scores).log_z for k in range(1, 30)]
     )
     assert (np.diff(values, axis=0) >= -1e-12).all()
 
@@ -40,7 +40,7 @@ def test_independent_variables_are_exact(rng):
     batch = ms.Batch.of(graph, count=1)
     scores = rng.standard_normal(5)
     truth = exact(graph, scores)
-    log_z, tau, _ = MeanField().many(batch, scores)
+    log_z, tau, _ = MeanFieldAscent().many(batch, scores)
     assert log_z[0] == pytest.approx(truth.log_z, abs=1e-12)
     np.testing.assert_allclose(tau, truth.tau, atol=1e-12)
 
@@ -52,7 +52,7 @@ def test_a_repelling_pair_leaves_its_saddle_and_keeps_its_start():
     scores = np.array([0, 2.0, 0, 2.0, 0, 0, 0, -6.0])
     for first in (0, 1):
         start = np.where(graph.encode([first, 1 - first]) > 0, 0.9, 0.1)
-        _, tau, _ = MeanField().many(batch, scores, start)
+        _, tau, _ = MeanFieldAscent().many(batch, scores, start)
         assert tau[first] > 0.5
         assert tau[2 + 1 - first] > 0.5
 
@@ -62,10 +62,12 @@ def test_clamped_variables_stay_and_hard_factors_are_refused(rng):
     graph = ms.grid(2, 2).clamp({0: 1})
     batch = ms.Batch.of(graph, count=1)
     scores = rng.standard_normal(batch.size)
-    log_z, tau, _ = MeanField().many(batch, scores)
+    log_z, tau, _ = MeanFieldAscent().many(batch, scores)
     assert tau[1] == 1.0
     assert log_z[0] <= exact(graph, scores).log_z
     with pytest.raises(ValueError, match="factor 0 has a forbidden entry"):
-        MeanField().many(ms.Batch.of(ms.grid(2, 2).forbid((), [(0, (0, 1))]), count=1), scores)
+        MeanFieldAscent().many(
+            ms.Batch.of(ms.grid(2, 2).forbid((), [(0, (0, 1))]), count=1), scores
+        )
     with pytest.raises(ValueError, match="damping is 1"):
-        MeanField(damping=1)
+        MeanFieldAscent(damping=1)
