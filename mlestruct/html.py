@@ -68,21 +68,6 @@ def table(columns: Mapping[str, Sequence[Any]], caption: str = "") -> Html:
     return element("div", element("table", title, body), class_="wide")
 
 
-def by_field(fields: Sequence[str], rows: Sequence[Sequence[Any]]) -> Html:
-    """A table from rows."""
-    return table({name: [row[k] for row in rows] for k, name in enumerate(fields)})
-
-
-def paragraphs(*texts: str) -> list[Html]:
-    """Each text in a paragraph; none for an empty one."""
-    return [element("p", text) for text in texts if text]
-
-
-def folded(title: str, *content: object) -> Html:
-    """Content that opens with a click, without a script."""
-    return element("details", element("summary", title), *content)
-
-
 def shown(value: Any) -> str:
     """A measured number in four digits, whole numbers and words as they are, nothing for None."""
     if isinstance(value, (float, np.floating)):

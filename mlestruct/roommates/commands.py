@@ -405,7 +405,7 @@ def run_check(given: argparse.Namespace) -> int:
     from mlestruct.roommates.doctor import examine
     from mlestruct.roommates.office import opened
     from mlestruct.roommates.project import Settings
-    from mlestruct.roommates.sections import Surveyed, survey
+    from mlestruct.roommates.survey import Surveyed, survey
 
     given.project = given.project or _free(given.tables)
     project, choices = project_of(given)

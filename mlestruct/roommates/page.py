@@ -6,59 +6,31 @@ It asks nothing but its own server.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import replace
-from html import escape
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 from mlestruct.files import parsed
-from mlestruct.html import Html, element
 from mlestruct.roommates.doctor import who_is_who
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.leaks import Crossed
 from mlestruct.roommates.office import EXAMINED, Inputs, Json, opened
-from mlestruct.roommates.project import ALLOWED, KINDS, Choices, Dropped, Project
+from mlestruct.roommates.project import ALLOWED, ENDINGS, Choices, Dropped, Project
 from mlestruct.roommates.reading import read, sheets
-from mlestruct.roommates.report import STYLE
+from mlestruct.roommates.report import HERE, STYLE, rendered
 from mlestruct.roommates.words import PAGE
 
-NEEDED = ("people", "pairs")
-ACCEPTED = ".csv,.tsv,.txt,.xlsx,.xlsm"
-OWN, SCRIPT, DOCUMENT = (
-    Path(__file__).with_name(f"page.{kind}").read_text("utf-8") for kind in ("css", "js", "html")
-)
+OWN, SCRIPT = ((HERE / f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
 
 
 def page(token: str, nonce: str) -> str:
     """The document for this token; the script runs by the nonce alone."""
     told = json.dumps({"token": token, "words": PAGE}).replace("<", "\\u003c")
-    parts = {
-        "STYLE": STYLE + OWN,
-        "FILES": "".join(map(_drop, KINDS)),
-        "NONCE": nonce,
-        "SCRIPT": f"const GIVEN = {told};{SCRIPT}",
-    }
-    return re.sub(
-        r"{{([\w ]+)}}", lambda name: parts.get(name[1]) or escape(PAGE[name[1]]), DOCUMENT
-    )
-
-
-def _drop(kind: str) -> Html:
-    """Where a file of a kind is dropped."""
-    return element(
-        "div",
-        element("label", PAGE[kind], for_=kind),
-        "" if kind in NEEDED else f" ({PAGE['if you like']})",
-        element("p", PAGE[f"{kind} what"], class_="soft"),
-        Html(f'<input type="file" id="{kind}" accept="{ACCEPTED}">'),
-        element("p", class_="said", role="status"),
-        element("p", class_="which", hidden=""),
-        class_="drop needed" if kind in NEEDED else "drop",
-        data_kind=kind,
-    )
+    script = f"const GIVEN = {told};{SCRIPT}"
+    accepted = ",".join(ENDINGS)
+    return rendered("page.html", style=STYLE + OWN, script=script, nonce=nonce, accepted=accepted)
 
 
 TRIED = 8  # sheets of a workbook that are looked into

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import exp
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,49 +18,57 @@ from numpy.typing import ArrayLike
 from mlestruct.errors import refuse_removed
 from mlestruct.estimators import Calibration
 from mlestruct.files import fresh
-from mlestruct.html import Html, element, folded, inner, paragraphs
-from mlestruct.roommates import sections
+from mlestruct.html import visible
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.learning import Truth
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
-from mlestruct.roommates.plan import Contribution, Explanation, Pair, Plan
-from mlestruct.roommates.sections import matters, picks, survey, whose
+from mlestruct.roommates.plan import Contribution, Pair, Plan
+from mlestruct.roommates.questionnaire import Answers
 from mlestruct.roommates.separated import write_csv
+from mlestruct.roommates.summary import PairContrast, RoommateSummary
+from mlestruct.roommates.survey import Surveyed, survey
 from mlestruct.roommates.words import number, percent, words
 
-STYLE = Path(__file__).with_name("style.css").read_text("utf-8")
-
-
-def page(title: str, parts: Mapping[str, Sequence[object]], opening: Sequence[object]) -> str:
-    """The whole document: title, opening, links to the parts that have content, these parts.
-
-    ``parts`` are by the keys of their headings.
-    """
-    full = {key: content for key, content in parts.items() if inner(content)}
-    links = [element("a", words(key), href=f"#{key}") for key in full]
-    body = [
-        element("section", element("h2", words(key)), content, id=key)
-        for key, content in full.items()
-    ]
-    head = Html(
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    )
-    return "<!DOCTYPE html>\n" + element(
-        "html",
-        element("head", head, element("title", title), element("style", Html(STYLE))),
-        element(
-            "body",
-            element("header", element("h1", title), opening),
-            element("nav", links, aria_label=title),
-            element("main", body),
-        ),
-        lang="en",
-    )
-
-
+HERE = Path(__file__).parent
+STYLE = (HERE / "style.css").read_text("utf-8")
 EACH = 10  # most probable partners of everybody in probabilities.csv
+REASONS, SLIGHT = 2, 0.05  # answers named for and against a pair; |log odds| not worth a word
+NEAR, TOP = 2, 3  # other partners named for a person; answers named on top
+MOST = 6.0  # |log factor| that is drawn; intervals beyond run off the chart
+BASELINES = ("random", "logistic", "score", "constant", "ceiling")  # probabilities, then scores
+SECTIONS = (
+    ("plan", "The plan"),
+    ("effects", "What matters"),
+    ("evaluation", "How good it is"),
+    ("proof", "How we know"),
+    ("data", "The data"),
+    ("limits", "What it cannot tell"),
+)
+
+Name = Callable[[Any], str]
+Json = dict[str, Any]
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page from its template: what is not markup is text, and escaped."""
+    try:
+        from jinja2 import Environment, FileSystemLoader
+        from markupsafe import Markup
+    except ImportError as error:
+        raise ValueError(
+            "report and page need the extra mlestruct[office]: pip install 'mlestruct[office]'"
+        ) from error
+    made = Environment(
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        trim_blocks=True,
+        finalize=lambda value: visible(value) if type(value) is str else value,
+    )
+    for name in ("style", "script"):  # our own, which are no text
+        values[name] = Markup(values.get(name, ""))
+    return made.get_template(template).render(values)
 
 
 @dataclass(frozen=True)
@@ -126,40 +135,85 @@ class Report:
 
     def headline(self) -> list[str]:
         """How many people, how good the plan is, and what matters most: a line each."""
-        found = self.evaluation
-        how_good = words("untested") if found is None else picks(found)
-        return [whose(self.plan), how_good, matters(self.model.summary(), self.model.questions_)]
+        alone = len(self.plan.singles)
+        key = ("nobody alone", "one alone")[alone] if alone < 2 else "some alone"
+        pairs, left = len(self.plan.pairs), words(key, count=alone)
+        whose = words("people", people=2 * pairs + alone, pairs=pairs, alone=left)
+        good = words("untested") if self.evaluation is None else picks(self.evaluation)
+        return [whose, good, matters(self.model.summary(), self.model.questions_)]
 
     def html(self) -> str:
         """The page."""
-        model, plan, summary = self.model, self.plan, self.model.summary()
-        columns = [column for column in survey(self.people) if column.column in model.roles_]
-        groups = {pairing.group.label: len(pairing.ids) for pairing in plan.pairings}
-        content = {
-            "plan": self._cards(),
-            "effects": sections.effects(summary, model.questions_),
-            "evaluation": sections.evaluation(self.evaluation, self.calibration),
-            "proof": sections.proof(summary, plan, self.evaluation),
-            "data": sections.data(groups, columns, summary.notes),
-            "limits": sections.limits(),
-        }
-        opening = [
-            element("p", words("made"), " ", words("lead"), class_="soft"),
-            element("div", paragraphs(*self.headline()), class_="glance"),
-        ]
-        return page(words("title"), content, opening)
+        model, plan, found = self.model, self.plan, self.evaluation
+        summary, used = model.summary(), model.roles_
+        gap = max(plan.gap, 0.0)
+        low, high = found.log_likelihood if found else (0.0, 0.0)
+        technical = [] if found is None else [
+            words("likelihood", pairs=found.pairs, low=f"{low:.1f}", high=f"{high:.1f}",
+                  estimate=f"{found.log_likelihood_estimate:.1f}",
+                  random=f"{found.log_likelihood_random:.1f}"),
+            *found.notes,
+        ]  # fmt: skip
+        return rendered(
+            "report.html",
+            style=STYLE,
+            headline=self.headline(),
+            sections=[one for one in SECTIONS if found or one[0] != "evaluation"],
+            groups=list(self._cards().items()),
+            hidden="" if self.protected else ", ".join(model.protected_),
+            effects=_effects(summary, model.questions_),
+            untold=", ".join(summary.unidentified) if summary.sure else "",
+            found=found,
+            picks=_picks(found) if found else [],
+            top=[
+                (k, _rate(share, found.top_error[k]), percent(found.top_random[k]))
+                for k, share in found.top.items()
+            ] if found else [],
+            calibration=_calibrated(self.calibration),
+            certificate=summary.certificate,
+            share=_small(summary.certificate.relative),
+            gap=f" by more than {number(gap, 1)}" if gap > 1e-6 else "",
+            technical=technical,
+            sizes=[(pairing.group.label, len(pairing.ids)) for pairing in plan.pairings],
+            fields=Surveyed._fields,
+            columns=[row for row in survey(self.people) if row.column in used],
+            notes=summary.notes,
+        )  # fmt: skip
 
-    def _cards(self) -> list[Html]:
-        """The plan, its reasons, and what is withheld."""
-        model, plan = self.model, self.plan
-        reasons = [model.explain(plan, p.a, p.b, protected=self.protected) for p in plan.pairs]
-        hidden = [] if self.protected else list(model.protected_)
-        withheld = words("withheld", columns=", ".join(hidden)) if hidden else ""
-        told = paragraphs(words("plan meaning"), withheld)
-        return [*told, *cards(plan, reasons, self._shown)]
+    def _cards(self) -> dict[str, list[Json]]:
+        """Group by group, a card for each home: who shares, how probable, why, who was near."""
+        others, found = _others(self.plan, self._shown), dict[str, list[Json]]()
+        for home in self.plan.shared:
+            who = " + ".join(self._two(pair) for pair in home)
+            room = "" if home[0].room is None else f"{words('room', room=home[0].room)}: "
+            pairs = [self._pair(pair, len(home) > 1, others) for pair in home]
+            card = {"title": room + who, "pairs": pairs, "room": None}
+            found.setdefault(home[0].group, []).append(card)
+        for single in self.plan.singles:
+            title = f"{self._shown(single.person)} · {words('alone')}"
+            card = {"title": title, "pairs": [], "room": single.room}
+            found.setdefault(single.group, []).append(card)
+        return found
+
+    def _two(self, pair: Pair) -> str:
+        return f"{self._shown(pair.a)} + {self._shown(pair.b)}"
+
+    def _pair(self, pair: Pair, named: bool, others: Mapping[Any, str]) -> Json:
+        why = self.model.explain(self.plan, pair.a, pair.b, protected=self.protected)
+        share = words("probable", share=percent(pair.probability))
+        told = [
+            f"{words(side)}: {reason(part)}"
+            for side, sign in (("for", 1.0), ("against", -1.0))
+            for part in _largest(why.contributions, sign)
+        ]
+        if abs(why.withheld) > SLIGHT:
+            told.append(words("protected sum", factor=number(exp(why.withheld))))
+        near = [f"{self._shown(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
+        title = f"{self._two(pair)}: {share}" if named else share
+        return {"title": title, "reasons": told, "near": near}
 
     @cached_property
-    def _shown(self) -> Callable[[Any], str]:
+    def _shown(self) -> Name:
         """An id in words, with the name where one was asked for."""
         if self.names is None:
             return str
@@ -186,64 +240,95 @@ def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Calibration:
     return Calibration.of_rare(*every, unit=np.concatenate(unit))
 
 
-REASONS = 2  # answers named for and against a pair
-SLIGHT = 0.05  # |log odds| that are not worth a word
-NEAR = 2  # other partners named for a person
-
-Name = Callable[[Any], str]
-
-
-def cards(plan: Plan, reasons: Sequence[Explanation], name: Name) -> list[Html]:
-    """Group by group, a card for each home."""
-    why = {frozenset((e.a, e.b)): e for e in reasons}
-    others = _others(plan, name)
-    found: dict[str, list[Html]] = {}
-    for home in plan.shared:
-        own = [why[frozenset((pair.a, pair.b))] for pair in home]
-        card = _shared(home, own, others, name)
-        found.setdefault(home[0].group, []).append(card)
-    for single in plan.singles:
-        title = f"{name(single.person)} · {words('alone')}"
-        where = [] if single.room is None else [element("p", words("room", room=single.room))]
-        card = element("li", element("h4", title), where, class_="card")
-        found.setdefault(single.group, []).append(card)
-    parts = []
-    for group, listed in found.items():
-        parts += [element("h3", group), element("ul", listed, class_="cards")]
-    return parts
+def _calibrated(found: Calibration | None) -> list[list[Any]]:
+    """How many pairs, their predicted probability, and how many came true, with an interval."""
+    if found is None:
+        return []
+    rates = zip(found.predicted, found.observed, *found.interval, strict=True)
+    return [[n, *map(percent, row)] for n, row in zip(found.count.tolist(), rates, strict=True)]
 
 
-def _shared(
-    home: Sequence[Pair], reasons: Sequence[Explanation], others: Mapping[Any, str], name: Name
-) -> Html:
-    """A card: who shares, how probable it is, what speaks for it, who else was near."""
-    who = " + ".join(f"{name(pair.a)} + {name(pair.b)}" for pair in home)
-    room = "" if home[0].room is None else f"{words('room', room=home[0].room)}: "
-    body: list[object] = []
-    for pair, explained in zip(home, reasons, strict=True):
-        share = words("probable", share=percent(pair.probability))
-        title = share if len(home) == 1 else f"{name(pair.a)} + {name(pair.b)}: {share}"
-        body += [element("p", title), _reasons(explained)]
-        near = [f"{name(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
-        body.append(folded(words("also near"), paragraphs(*near)))
-    head = element("h4", f"{room}{who}")
-    return element("li", head, body, class_="card")
+def _rate(share: float, error: float) -> str:
+    return f"{100 * share:.0f} ± {100 * error:.0f} %"
 
 
-def _reasons(found: Explanation) -> Html:
-    told = [
-        element("li", f"{words(side)}: {reason(part)}")
-        for side, sign in (("for", 1.0), ("against", -1.0))
-        for part in _largest(found.contributions, sign)
+def _small(share: float) -> str:
+    """A share of next to nothing in words."""
+    return "millionth" if share < 1e-6 else f"{number(100 * share, 1)} % share"
+
+
+def picks(found: Evaluation) -> str:
+    """How often the right pair is picked, by the model and by simpler rules, and if that differs.
+
+    The model's probabilities stand beside those of others, and its scores beside theirs.
+    """
+    others = [
+        words(f"baseline {name}", share=f"{100 * found.auc[name]:.0f}")
+        for name in BASELINES
+        if name in found.auc
     ]
-    if abs(found.withheld) > SLIGHT:
-        told.append(element("li", words("protected sum", factor=number(exp(found.withheld)))))
-    return element("ul", told) if told else element("p", words("no reason"))
+    lead, error = found.auc_lead.get("logistic", 0.0), found.auc_lead_error.get("logistic", 0.0)
+    told = "told apart" if lead > 2 * error else "not told apart"
+    model = f"{100 * found.auc['marginal']:.0f} ± {100 * found.auc_error['marginal']:.0f}"
+    return words("picks", model=model, others=", ".join(others), told=words(told))
 
 
-def _largest(parts: Sequence[Contribution], sign: float) -> list[Contribution]:
-    chosen = [part for part in parts if sign * part.contribution > SLIGHT]
-    return sorted(chosen, key=lambda part: -abs(part.contribution))[:REASONS]
+def _bar(left: float, right: float, zero: float, kind: str) -> Json:
+    """A bar from left to right and a line at zero, in 100 of the width."""
+    places = {"left": left, "width": right - left, "zero": zero}
+    return {name: round(place, 1) for name, place in places.items()} | {"kind": kind}
+
+
+def _picks(found: Evaluation) -> list[list[Any]]:
+    """The same, a bar each."""
+    rows = []
+    for name, area in found.auc.items():
+        error = f" ± {100 * found.auc_error[name]:.0f}" if name in found.auc_error else ""
+        bar = _bar(0.0, 100 * area, 50.0, "plus")
+        rows.append([words(name), bar, f"{100 * area:.0f}{error}"])
+    return rows
+
+
+def _effects(summary: RoommateSummary, asked: Sequence[Answers]) -> list[list[Any]]:
+    """Every answer's influence in words, as a bar on a scale of ratios, and as factors."""
+    found = summary.surest if summary.sure else []
+    spans = np.array([(c.low, c.high) for c in found] or [(0.0, 0.0)]).clip(-MOST, MOST)
+    low, high = min(spans.min(), -0.1), max(spans.max(), 0.1)
+    rows = []
+    for c, span in zip(found, spans, strict=False):
+        kind = "plus" if c.low > 0 else "minus" if c.high < 0 else "open"
+        left, right, zero = (100.0 * (x - low) / (high - low) for x in (*span.tolist(), 0.0))
+        ends = [number(exp(x)) if abs(x) < MOST else "…" for x in (c.estimate, c.low, c.high)]
+        rows.append([effect(c, asked, False), _bar(left, right, zero, kind), *ends])
+    return rows
+
+
+def matters(summary: RoommateSummary, asked: Sequence[Answers]) -> str:
+    """The answers whose influence is surest, each as a factor."""
+    sure = [c for c in summary.surest if c.low > 0 or c.high < 0]
+    if not sure:
+        return words("nothing sure")
+    return words("matters most", effects="; ".join(effect(c, asked) for c in sure[:TOP]))
+
+
+def effect(found: PairContrast, asked: Sequence[Answers], times: bool = True) -> str:
+    """A contrast in words, and how many times as often people share by it."""
+    column, name = found.column, found.name
+    own = next((answers for answers in asked if answers.column == column), None)
+    values = {"column": column}
+    if own is None:
+        key, values["column"] = "own feature", name
+    elif name == f"{column} same":
+        key = "same"
+    elif name == f"{column} |difference|":
+        levels = own.levels
+        steps = {b - a for a, b in pairwise(levels)}
+        key = "per unit" if steps != {1} else "differ" if len(levels) == 2 else "per step"
+    else:
+        key = "two answers"
+        values["a"], _, values["b"] = name.removeprefix(f"{column} ").partition(" with ")
+    told = words(key, **values)
+    return f"{told} share {number(exp(found.estimate))} times as often" if times else told
 
 
 def reason(part: Contribution) -> str:
@@ -261,6 +346,11 @@ def reason(part: Contribution) -> str:
         a, b = (words("no answer") if x is None else x for x in (part.answer_a, part.answer_b))
         answers = words("they say", a=a, b=b, column=column)
     return words("for it", answers=answers, factor=factor)
+
+
+def _largest(parts: Sequence[Contribution], sign: float) -> list[Contribution]:
+    chosen = [part for part in parts if sign * part.contribution > SLIGHT]
+    return sorted(chosen, key=lambda part: -abs(part.contribution))[:REASONS]
 
 
 def _others(plan: Plan, name: Name) -> dict[Any, str]:

@@ -5,15 +5,6 @@ from __future__ import annotations
 FILE = "roommates.toml"  # of a project
 
 REPORT = {
-    "title": "Room-mates: a plan and its reasons",
-    "lead": "Everything here is about people: keep it where their answers are kept.",
-    "made": "Made by mlestruct.",
-    "plan": "The plan",
-    "effects": "What matters",
-    "evaluation": "How good it is",
-    "proof": "How we know",
-    "data": "The data",
-    "limits": "What it cannot tell",
     # the lines on top
     "people": "{people} people in {pairs} pairs; {alone}.",
     "nobody alone": "nobody is left without a partner",
@@ -21,8 +12,10 @@ REPORT = {
     "some alone": "{count} people have no partner",
     "picks": (
         "Shown a pair that came about and one that did not, the model picks the right one "
-        "{model} times in 100. {others}."
+        "{model} times in 100. {others}. {told}"
     ),
+    "told apart": "It is better than the simple regression by more than its error.",
+    "not told apart": "It is not told from the simple regression: they differ within the error.",
     "baseline random": "Guessing does so {share} times",
     "baseline score": "by its scores alone, without who else is there, it does so {share} times",
     "baseline constant": "counting differences without learning {share}",
@@ -32,103 +25,34 @@ REPORT = {
     "matters most": "What matters most: {effects}.",
     "nothing sure": "No answer is surely of influence: too few pairs, or people do not mind.",
     # effects
-    "per step": "people one step apart on {column} share {factor} times as often",
-    "differ": "people who differ on {column} share {factor} times as often",
-    "same": "people with the same {column} share {factor} times as often",
-    "per unit": "each unit of difference in {column}: {factor} times as often",
-    "two answers": "{a} with {b} on {column}: {factor} times as often",
-    "own feature": "each unit of {column}: {factor} times as often",
-    "effects chart": (
-        "How many times as often people share, with 95 % intervals, surest first. Left of 1: "
-        "less often; right of 1: more often. Where the line crosses 1 (hollow dot), the "
-        "direction is open. Shown are {shown} of {all}."
-    ),
-    "effects meaning": (
-        "“Times as often” compares two pairs that are alike in everything else. An interval "
-        "holds what this method would learn from unlimited data; it is no cause and no "
-        "promise."
-    ),
-    "all effects": "All of them, as numbers",
-    "untold": "What these pairs do not tell: {names}.",
+    "per step": "people one step apart on {column}",
+    "differ": "people who differ on {column}",
+    "same": "people with the same {column}",
+    "per unit": "people one unit apart in {column}",
+    "two answers": "{a} with {b} on {column}",
+    "own feature": "pairs with a unit more of {column}",
     # the plan
-    "plan meaning": (
-        "The percentage says how often this pair would come about if these people paired up "
-        "many times, as far as the model knows. One in ten is much: everybody has many "
-        "possible partners, and the plan must suit all."
-    ),
-    "plan best": "The plan keeps every rule; none has a total that is larger by more than {gap}.",
     "room": "Room {room}",
     "alone": "without a partner",
     "probable": "{share} probable",
-    "also near": "others who would suit",
     "both say": "both answer {a} to {column}",
     "they say": "{a} and {b} on {column}",
     "no answer": "no answer",
     "for it": "{answers}: {factor} times the odds",
-    "no reason": "Nothing speaks much for or against it.",
     "for": "for",
     "against": "against",
-    "withheld": "Not itemised, because they are protected: {columns}.",
     "protected sum": "protected answers together: {factor} times the odds",
     # evaluation
-    "ranked chart": (
-        "Of a pair that came about and one that did not: how often, in 100, the right one is "
-        "picked. The line at 50 is guessing."
-    ),
     "marginal": "by probability",
     "score": "by score",
     "constant": "differences alone",
     "random": "guessing",
     "logistic": "simple regression",
     "ceiling": "the true rule",
-    "top caption": "How often somebody's partner is among the most probable ones",
-    "top among": "among the first",
-    "top model": "model",
-    "top random": "guessing",
-    "held out": "All of this is about {pairs} pairs that the model has not learned from.",
-    "learned from": (
-        "Careful: the model has learned from {learned} of these {pairs} pairs, so all of this "
-        "is better than it will be next time."
-    ),
-    "calibration": (
-        "Does a probability mean what it says? Pairs by predicted probability: on the line it "
-        "does. Bars are 95 % intervals; both axes are stretched where numbers are small."
-    ),
-    "predicted": "predicted, %",
-    "came true": "came true, %",
-    "numbers": "The same in numbers",
-    "from": "from",
-    "to": "to",
-    "pairs column": "pairs",
-    # how we know
-    "fit proven": "The weights are proven to be the best, up to {relative} of the total.",
-    "fit unproven": "The weights are not proven to be the best: {why}.",
-    "scope": (
-        "That is a proof about the computation. Whether people choose the way the model has "
-        "it is another question, and only pairs it has not seen can answer it."
-    ),
-    "technical": "In technical words",
     "likelihood": (
         "The log-likelihood of all {pairs} held-out pairs is about {estimate}, proven to be "
         "between {low} and {high}; pairing at random has {random}."
     ),
-    # data
-    "groups": "Who may share with whom",
-    "group": "group",
-    "members": "people",
-    "columns": "The columns used",
-    # limits
-    "limit wishes": (
-        "Pairs that came about are not pairs that went well. The model learns who shares with "
-        "whom, from all that led to it: wishes, habits, and the office's own rules."
-    ),
-    "limit cause": "An effect is no cause: an answer speaks for all that goes together with it.",
-    "limit probability": (
-        "Percentages come from an approximation; trust them as far as pairs that the model "
-        "has not seen confirm them."
-    ),
-    "limit future": "Next year's people may differ from those learned from; that is not measured.",
-    "limit groups": "Percentages compare pairs within one group only.",
 }
 
 
@@ -263,25 +187,7 @@ COMMENTS = {  # in a project's files
 }
 
 PAGE = {
-    "title": "Room-mates",
-    "lead": "From your tables to a plan. Everything stays on this machine.",
-    "files": "Files",
-    "people": "People",
-    "people what": "A line for each person: an id, and answers.",
-    "pairs": "Who shared",
-    "pairs what": "Earlier years: two ids to a line, or an id and a room.",
-    "new": "New people",
-    "new what": "If they are in a file of their own.",
-    "rooms": "Rooms",
-    "rooms what": "Columns room and size; fixed, if somebody has one.",
-    "rules": "Rules",
-    "rules what": "Columns rule (forbid, require, allow), id_a, id_b.",
-    "if you like": "if you like",
-    "drop": "Drop a file here, or choose one:",
     "sheet": "sheet",
-    "columns": "Columns and rules",
-    "columns what": "This was proposed from your tables. Change what is wrong.",
-    "found": "What was found in the tables",
     "faults": "{count} to put right first",
     "remarks": "{count} to know",
     "nothing found": "Nothing odd was found.",
@@ -299,12 +205,10 @@ PAGE = {
     "second end": "second of a pair",
     "way column": "column",
     "none": "none",
-    "questions": "What each column is",
     "column": "column",
     "used as": "used as",
     "no answer": "means no answer",
     "protected": "protected",
-    "protected what": "Protected columns are learned from, but reasons do not name their answers.",
     "not used": "not used",
     "ignore": "not used",
     "trust": "answers as they are meant",
@@ -328,7 +232,6 @@ PAGE = {
     "categorical": "question with kinds (tea, coffee …)",
     "binary": "question with two answers",
     "meaning no": "{value} ({count} times)",
-    "more rules": "When something is missing or new",
     "missing": "people who left a question out",
     "missing neutral": "count as average there",
     "missing refuse": "stop and name them",
@@ -339,18 +242,9 @@ PAGE = {
     "larger": "rooms of three and more in the past",
     "larger refuse": "stop and name them",
     "larger leave_out": "leave these people out of learning",
-    "learn": "Learn and plan",
     "again": "These choices are not learned yet.",
     "starting": "getting ready, {seconds} s (the first time on a machine, up to a minute)",
     "learning": "learning, round {round}, {seconds} s; at most {percent} % from the best",
-    "plan": "The plan",
-    "change": "Change the plan",
-    "person": "Person",
-    "other": "and",
-    "ask together": "Put together: what would it cost?",
-    "ask swap": "Swap their partners: what would it cost?",
-    "apart": "Keep them apart",
-    "do it": "Do it",
     "name two": "Name two people of the plan.",
     "share already": "Nothing would change.",
     "cost": "By what was learned, the present plan is {factor} times as probable.",
@@ -359,8 +253,6 @@ PAGE = {
     "new pairs": "New pairs: {pairs}.",
     "cost undone": "No longer put together: {pairs}.",
     "not together": "They do not share now; they will not in any later plan.",
-    "decided": "What was decided",
-    "decided what": "This holds in every plan, also of a corrected table, until it is let go.",
     "decided require": "{who} are locked together",
     "decided forbid": "{who} are kept apart",
     "decided together": "{who} were put together",
@@ -370,7 +262,6 @@ PAGE = {
     "decided planned": "to be paired up: {who}",
     "not in use": "Not in use now: {why}.",
     "let go": "let go",
-    "undo": "Take the last change back",
     "unfit nobody yet": "nobody can be paired up yet",
     "unfit gone": "nobody among those who are paired up has the id {who}",
     "unfit groups": "they are of groups that never share: {first} and {second}",
@@ -385,9 +276,6 @@ PAGE = {
     "unlock": "unlock",
     "lock whom": "{action} {who}",
     "locked": "locked",
-    "find": "Find a person or room",
-    "downloads": "Take it with you",
-    "report": "report",
     "loading": "reading …",
     "lost": "The program does not answer. Start it again: everything is kept.",
 }

@@ -10,7 +10,7 @@ import pytest
 from mlestruct import RoommateModel
 from mlestruct.inference.bounds import ProvenInterval
 from mlestruct.roommates.evaluation import ALIKE, RULES, Held, evaluate
-from mlestruct.roommates.sections import picks
+from mlestruct.roommates.report import picks
 
 OF = {"logistic": "marginal", "random": "marginal", "constant": "score", "ceiling": "score"}
 

@@ -1,82 +1,52 @@
-"""Pages and charts: text is escaped, markup is well-formed, numbers stay themselves."""
+"""The report's page: text is escaped, numbers are read by people, bars stand on their scale."""
 
-import re
-
-import numpy as np
 import pytest
 
-from mlestruct.html import Html, element, shown, table
-from mlestruct.roommates.report import page
-from mlestruct.roommates.sections import APART, Axis, calibration_plot, factors, shares, spread
+from mlestruct.roommates.evaluation import RULES
+from mlestruct.roommates.report import _effects, rendered
 from mlestruct.roommates.summary import PairContrast
+from mlestruct.roommates.words import number, words
 
-NASTY = "<script>alert('x')</script>&\"=1+1"
+NASTY = "<script>alert('x')</script>&\"=1+1\u202e"
+
+
+class Summary:
+    """As much of a summary as the chart of effects asks for."""
+
+    sure = True
+
+    def __init__(self, *spans):
+        self.surest = [
+            PairContrast("q", f"q{k}", m, 0.1, a, b) for k, (m, a, b) in enumerate(spans)
+        ]
 
 
 def test_text_stays_text_wherever_it_stands(parsed):
-    body = [element("p", NASTY, title=NASTY), table({NASTY: [NASTY, None]}, NASTY)]
-    chart = shares({"<b>&": 50.0}, 50.0)
-    read = parsed(page(NASTY, {"data": [*body, chart]}, [NASTY]))
+    given = {"headline": [NASTY], "groups": [(NASTY, [])], "sections": [], "notes": [NASTY]}
+    html = rendered("report.html", certificate={"withheld": NASTY}, sizes=[(NASTY, 1)], **given)
+    read = parsed(html)
     assert "script" not in read.tags
-    assert read.words.count(NASTY) == 7  # title, h1, opening, p, caption, head, cell
-    assert read.words.count("<b>&") == 1
-
-
-def test_a_page_loads_nothing_and_leaves_out_what_is_empty(parsed):
-    read = parsed(page("A", {"data": ["x"], "plan": [], "limits": ["y"]}, []))
-    assert read.ids == ["data", "limits"]
-    assert read.targets == ["#data", "#limits"]
+    assert " ".join(read.words).count(NASTY.replace("\u202e", "\\u202e")) == 5
+    assert "\u202e" not in html
     assert not {"link", "img", "iframe", "object"} & set(read.tags)
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (1234567, "1234567"),
-        (np.int64(-3), "-3"),
-        (-0.123456, "−0.1235"),
-        (np.float64(1e-9), "1e−09"),
-        ("007", "007"),
-        (None, ""),
-        (True, "True"),
-    ],
-)
-def test_numbers_are_rounded_and_names_are_not(value, expected):
-    assert shown(value) == expected
+@pytest.mark.parametrize(("value", "said"), [(-0.567, "−0.57"), (1e-9, "1e−09"), (1234.5, "1234")])
+def test_numbers_have_two_digits(value, said):
+    assert number(value) == said
 
 
-def test_markup_is_marked():
-    assert element("p", Html("<b>x</b>"), ["<", ["&"]]) == "<p><b>x</b>&lt;&amp;</p>"
+def test_bars_stand_on_one_scale():
+    """The line is where people share as often; an interval that crosses it is open."""
+    rows = _effects(Summary((1.0, 0.5, 2.0), (-1.0, -3.0, 1.0), (-1.0, -2.0, -0.5)), [])
+    bars = [row[1] for row in rows]
+    assert [bar["kind"] for bar in bars] == ["plus", "open", "minus"]
+    assert {bar["zero"] for bar in bars} == {60.0}  # of −3 to 2
+    assert [(bar["left"], bar["width"]) for bar in bars] == [(70, 30), (0, 80), (20, 30)]
+    (endless,) = _effects(Summary((1.0, 0.2, float("inf"))), [])
+    assert endless[-1] == "…"
+    assert endless[1]["left"] + endless[1]["width"] == pytest.approx(100)
 
 
-@pytest.mark.parametrize("top", [0.01, 0.3, 1.0])
-def test_numbers_of_an_axis_do_not_collide(top):
-    """At least ``APART`` units between any two, the first of them always there."""
-    axis = Axis(0.0, top, 0.0, 300.0)
-    ticks = {k * top / 40: str(k) for k in range(41)}
-    kept = spread(axis, ticks, first=7 * top / 40)
-    places = sorted(axis(value) for value in kept)
-    assert 7 * top / 40 in kept
-    assert min(np.diff(places)) >= APART
-    assert len(kept) >= 300 / (2 * APART)
-
-
-def test_charts_place_marks_on_their_scales(parsed):
-    def effect(name, middle, low, high):
-        return PairContrast("q", name, middle, 0.1, low, high)
-
-    drawn = factors([effect("a", 1.0, 0.5, 2.0), effect("b", -1.0, -3.0, 1.0)])
-    parsed(drawn)
-    scale = Axis(-3.0, 2.0, 150, 346)
-    assert f'cx="{scale(1.0)}"' in drawn
-    assert drawn.count("fill:var(--card)") == 1  # b's interval crosses 1
-    assert f">{'M' * 16}…<" in factors([effect("M" * 40, 0.0, 0.0, 0.0)])
-    parsed(factors([effect("open", 1.0, 0.2, np.inf)]))
-    labels = "predicted", "came true"
-    drawn = calibration_plot([0.01, 0.25], [0.04, 0.25], [0.0, 0.16], [0.09, 0.36], labels)
-    parsed(drawn)
-    scale = Axis(0.0, 0.6, 46, 346)
-    assert f'cx="{scale(0.1)}" cy="{Axis(0.0, 0.6, 300, 20)(0.2)}"' in drawn
-    label = re.search(r'aria-label="([^"]*)"', shares({"score": 75.0}, 50.0))
-    assert label is not None
-    assert label[1] == "score 75"
+def test_every_rule_has_a_name():
+    assert all(words(name) for name in (*RULES, "marginal", "score"))
