@@ -123,7 +123,8 @@ def compile_library(name: str, folder: Path, level: str, kind: str) -> None:
     common = [*FLAGS, *KINDS[kind], *machine_flags(command, level), f"-I{INCLUDE}"]
     common += [f'-DMLESTRUCT_HEADERS="{header_digest(folder)}"']
     known = subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
-    shared = [path.read_bytes() for path in sorted([*INCLUDE.glob("*.h"), *folder.glob("*.h")])]
+    headers = {*INCLUDE.glob("*.h"), *folder.rglob("*.h")}
+    shared = [path.read_bytes() for path in sorted(headers)]
     sources = sorted([*folder.glob("*.cpp"), *HERE.glob("about.cpp")], key=lambda path: path.name)
     sources = list(dict.fromkeys(sources))
     made = HERE / "objects"

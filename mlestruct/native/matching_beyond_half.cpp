@@ -460,7 +460,7 @@ struct BeyondHalf {
     double *sent;
     double residual;
     int64_t sweeps;
-    double report[5];
+    double *report;
     double log_z;
 
     // Scale, or send messages where a tau is too large for scaling. From a warm start COLD is all
@@ -579,7 +579,8 @@ status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching
                          state.x + m * g.nodes,
                          tau + m * g.live};
         const double enough = reachable(at.score, g.live, aim.residual);
-        BeyondHalf one{at, work, room, state.sent + 2 * m * g.live, enough, aim.sweeps, {}, 0.0};
+        BeyondHalf one{at,     work,       room,         state.sent + 2 * m * g.live,
+                       enough, aim.sweeps, state.report, 0.0};
         Mode mode = COLD;
         if (state.mode[m] < SPLIT && state.mode[m] != COLD)
             mode = one.infer(static_cast<Mode>(state.mode[m]));
@@ -588,7 +589,7 @@ status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching
         log_z[m] = one.log_z;
         if (mode == SPLIT) continue;
         mend(g, work, at.tau, centre);
-        if (!(one.report[0] <= 1e-7)) log_z[m] = Split{g, room, at.rho, at.score, at.x}.value();
+        if (!(state.report[0] <= 1e-7)) log_z[m] = Split{g, room, at.rho, at.score, at.x}.value();
     }
     return OK;
 }

@@ -9,54 +9,22 @@
 // is used up (expand), or, where vertices may stay single, an outer y that is used up. Halves are
 // exact in doubles, hence whole weights have exact answers.
 //
-// `Forest` holds trees and blossoms. Its parameter finds the next event: `Dense` by vectorised
-// passes through rows of a matrix, `Sparse` by a tree of times over lists of edges.
+// `Forest` holds trees and blossoms, and for every vertex and blossom a time before which it has no
+// event. Its parameter `Dense` or `Sparse` looks at a vertex's edges: a row of a matrix, or a list.
 #include "blossom.h"
 
-#include "lanes.h"
+#include "include/blossom_edges.h"
 
 namespace {
 
-constexpr int32_t NONE = -1;
 constexpr int64_t NO_MATCHING = -1;
-enum Label : int32_t { FREE, OUTER, INNER, SCANNED };  // SCANNED: outer, its edges are recorded
-
-// A vertex (numbers below n) or a blossom (numbers from n on).
-struct Node {
-    int32_t parent = NONE;  // the blossom directly around, or NONE; unused blossoms are their own
-    int32_t base;           // the vertex at the matched edge, up to date for outermost nodes
-    int32_t mate = NONE;    // the vertex at the other end of that edge, or NONE
-    int32_t following, previous;  // the children next to it on the odd cycle of the blossom around
-    int32_t link_from, link_to;   // the cycle's edge from this child (a vertex in it) to the next
-    int32_t first, last;          // its vertices are a list, continued by Vertex::after
-    int32_t label, tree;          // of outermost nodes
-    int32_t via_from = NONE,
-            via_to = NONE;   // of inner nodes: the tree's edge to it, the outer end first
-    int32_t mark;            // the last walk to a root that passed
-    int32_t later, earlier;  // the ring of its tree's outermost nodes
-};
-
-// All that the scan of an edge reads lies in 32 bytes: large graphs wait for memory above all.
-struct Vertex {
-    double y;       // y + now of outer vertices, y - now of inner ones: time changes none of them
-    double near;    // Sparse: the least y[u] - weight over scanned outer vertices u, or less
-    int32_t head;   // the first vertex of the outermost node it lies in
-    int32_t owner;  // of first vertices: that outermost node
-    int32_t after;  // the next vertex of the node's list
-    int32_t state;  // Sparse: the label, or SCANNED
-};
 
 struct Event {
     enum Kind { NEVER, PAIR, NEAR, USED_UP, SPENT } kind;
     double time;
-    int64_t u, v;  // the ends of the tight edge, u the outer one; a blossom or a vertex else
+    int64_t u, v;  // whose event it is: a vertex or a blossom; the other end of a tight edge
 };
 constexpr Event NO_EVENT{Event::NEVER, INF, NONE, NONE};
-
-struct Best {
-    double value;
-    int64_t at;
-};
 
 double ceiling(double x) {  // of whole numbers and halves
     if (!(x < 0x1p52 && x > -0x1p52)) return x;
@@ -64,7 +32,7 @@ double ceiling(double x) {  // of whole numbers and halves
     return whole < x ? whole + 1.0 : whole;
 }
 
-template <class Events>
+template <class Edges>
 struct Forest {
     int32_t n, stamp = 0;
     bool perfect;
@@ -74,7 +42,8 @@ struct Forest {
     int32_t *size;  // of nodes: how many vertices
     int32_t *queue, *spare;  // outer nodes still to be scanned; unused blossoms
     int32_t queued = 0, spares = 0;
-    Events events;
+    Times pairs, times;  // of outer vertices; of free vertices and inner blossoms
+    Edges edges;
 
     bool reserve(Arena &arena, int64_t count, bool all) {
         const int64_t nodes = count + count / 2;
@@ -86,10 +55,11 @@ struct Forest {
         size = arena.array<int32_t>(nodes, 1);
         queue = arena.array<int32_t>(nodes);
         spare = arena.array<int32_t>(count / 2);
-        events.vertex = vertex;
-        events.perfect = all;
-        events.n = count;
-        events.reserve(arena, nodes);
+        pairs.reserve(arena, count);
+        times.reserve(arena, nodes);
+        edges.vertex = vertex;
+        edges.n = count;
+        edges.reserve(arena);
         return !arena.failed;
     }
 
@@ -100,7 +70,7 @@ struct Forest {
         bool whole = true, isolated = false;
         for (int32_t v = 0; v < n; ++v) y[v] = 0.0;
         for (int32_t v = 0; v < n; ++v) {
-            const double most = vertex[v].y = events.excess(y, v) / 2.0;
+            const double most = vertex[v].y = edges.excess(y, v) / 2.0;
             isolated |= most == -INF;
             whole &= ceiling(2.0 * most) == 2.0 * most;
         }
@@ -116,17 +86,17 @@ struct Forest {
             if (i >= n) spare[spares++] = n + n / 2 - 1 - (i - n);
         }
         for (int32_t v = 0; v < n; ++v) {
-            const double need = events.excess(y, v);
+            const double need = edges.excess(y, v);
             y[v] = larger(need, lowest);
             if (node[v].mate != NONE || !(need >= lowest && need > -INF)) continue;
-            const int32_t u = events.tight(y, node, v, need);
+            const int32_t u = edges.tight(y, node, v, need);
             if (u == NONE) continue;
             node[v].mate = u;
             node[u].mate = v;
         }
         for (int32_t v = 0; v < n; ++v) {
             vertex[v] = {y[v], INF, v, v, NONE, FREE};
-            events.begin(v);
+            edges.begin(v);
         }
         return true;
     }
@@ -162,7 +132,7 @@ struct Forest {
         node[node[of].earlier].later = node[of].later;
         node[node[of].later].earlier = node[of].earlier;
         node[of].later = node[of].earlier = of;
-        if (of >= n) events.ends(of, INF);
+        if (of >= n) times.set(of, INF);
     }
 
     // Label the node, whose vertices' duals change with the meaning of the clock.
@@ -170,7 +140,10 @@ struct Forest {
         node[of].label = label;
         each_vertex(of, [&](int32_t v) {
             vertex[v].y += change;
-            events.label(v, label);
+            vertex[v].state = label;
+            edges.label(v, label);
+            times.set(v, label == FREE ? edges.near(v) + vertex[v].y : INF);
+            if (label == FREE) pairs.set(v, INF);
         });
     }
 
@@ -190,7 +163,7 @@ struct Forest {
         node[of].via_from = from;
         node[of].via_to = to;
         enter(of, top(from));
-        if (of >= n) events.ends(of, half[of]);
+        if (of >= n) times.set(of, half[of]);
     }
 
     // Put the free node at v, reached from the outer vertex u, and its mate into the tree.
@@ -313,7 +286,7 @@ struct Forest {
     void set_heads(int32_t v, int32_t head) {
         for (; v != NONE; v = vertex[v].after) {
             vertex[v].head = head;
-            events.moved(v, head);
+            edges.moved(v, head);
         }
     }
 
@@ -388,12 +361,41 @@ struct Forest {
         }
     }
 
-    // Scan every queued outer node, then let later scans see its vertices.
+    // Scan every queued outer node, then let later scans see its vertices. A vertex's time is when
+    // its first edge to another outer vertex is tight, or its dual used up.
     void scan_queue() {
         while (queued > 0) {
             const int32_t outer = queue[--queued];
-            each_vertex(outer, [&](int32_t v) { events.scan(v); });
-            each_vertex(outer, [&](int32_t v) { events.scanned(v); });
+            each_vertex(outer, [&](int32_t v) { expect(v, edges.scan(v, times)); });
+            each_vertex(outer, [&](int32_t v) {
+                vertex[v].state = SCANNED;
+                edges.scanned(v);
+            });
+        }
+    }
+
+    void expect(int64_t v, double pair) {
+        pairs.set(v, perfect ? pair / 2.0 : smaller(pair / 2.0, vertex[v].y));
+    }
+
+    // The earliest event, of several at one time that of an outer vertex. A time may be too early,
+    // since edges of trees dissolved meanwhile stay in it; when it is the least of all, a look at
+    // the vertex's edges makes it exact.
+    Event next(double now) {
+        for (;;) {
+            const bool outer = pairs.least() <= times.least();
+            const double time = larger(now, outer ? pairs.least() : times.least());
+            if (!(time < INF)) return NO_EVENT;
+            const int64_t u = outer ? pairs.first() : times.first();
+            if (u >= n) return {Event::USED_UP, time, u, NONE};
+            const Best best = outer ? edges.best_pair(u) : edges.nearest(u);
+            const double exact = outer ? best.value / 2.0 : best.value + vertex[u].y;
+            if (exact <= time) return {outer ? Event::PAIR : Event::NEAR, time, u, best.at};
+            if (outer && !perfect && vertex[u].y <= time) return {Event::SPENT, time, u, NONE};
+            if (outer)
+                expect(u, best.value);
+            else
+                times.set(u, exact);
         }
     }
 
@@ -415,14 +417,14 @@ struct Forest {
             return 1;
         }
         if (event.kind == Event::NEAR) {
-            Node &free = node[top(v)];
+            Node &free = node[top(u)];
             if (free.mate != NONE) {
-                grow(u, v, now);
+                grow(v, u, now);
                 return 0;
             }
-            free.base = v;
-            free.mate = u;
-            finish(u, v, now);
+            free.base = u;
+            free.mate = v;
+            finish(v, u, now);
             return 1;
         }
         const int32_t crown = meeting(u, v);
@@ -445,11 +447,11 @@ struct Forest {
         double now = 0.0;
         while (trees > 0) {
             scan_queue();
-            const Event event = events.next(now);
+            const Event event = next(now);
             if (event.kind == Event::NEVER) return false;
             now = larger(now, event.time);
             const int32_t ended = turn(event, now);
-            if (ended) events.trees_ended();
+            if (ended) edges.trees_ended();
             trees -= ended;
         }
         return true;
@@ -509,431 +511,6 @@ struct Forest {
     }
 };
 
-constexpr int64_t BLOCK = 64;
-constexpr int64_t FEW = 3;  // fewer outer vertices than 1 / FEW are visited one by one
-
-// The least of a block's values, eight at a time: at(k) are those from k on.
-template <class Values>
-INLINE double least_of_block(Values at) {
-    Row a = at(0), b = at(EIGHT);
-    for (int64_t k = 2 * EIGHT; k < BLOCK; k += 2 * EIGHT) {
-        a = smaller(a, at(k));
-        b = smaller(b, at(k + EIGHT));
-    }
-    return smallest(smaller(a, b));
-}
-
-// Lower bounds on the least of each block of values, and on the least of each block of those. They
-// are lowered at once and raised when they are the least of all, so that the least of n values
-// costs a look at 64 of them, at 64 blocks, and at n / 4096 tops.
-struct Bounds {
-    double *block, *top;
-    int64_t tops;
-
-    void reserve(Arena &arena, int64_t size) {
-        tops = size / (BLOCK * BLOCK) + 1;
-        block = arena.array<double>(tops * BLOCK, INF);
-        top = arena.array<double>(tops, INF);
-    }
-
-    // Let the bounds allow this value at this place.
-    void lower(int64_t place, double value) {
-        double &own = block[place / BLOCK], &all = top[place / (BLOCK * BLOCK)];
-        own = smaller(own, value);
-        all = smaller(all, value);
-    }
-
-    // Return the block with the least bound, NONE if that is beyond the limit or never. Tops that
-    // were too low are raised on the way.
-    int64_t least_block(double limit) {
-        for (;;) {
-            int64_t best = 0;
-            for (int64_t i = 1; i < tops; ++i)
-                if (top[i] < top[best]) best = i;
-            const double bound = top[best];
-            if (!(bound <= limit) || bound == INF) return NONE;
-            const double *blocks = block + best * BLOCK;
-            top[best] = least_of_block([&](int64_t k) { return load(blocks + k); });
-            if (top[best] != bound) continue;
-            int64_t k = 0;
-            while (blocks[k] != bound) ++k;
-            return best * BLOCK + k;
-        }
-    }
-
-    // Return the first place of the least value, NONE if that is beyond the limit or never.
-    int64_t least_place(const double *values, double limit) {
-        for (;;) {
-            const int64_t at = least_block(limit);
-            if (at == NONE) return NONE;
-            const double bound = block[at], *own = values + at * BLOCK;
-            block[at] = least_of_block([&](int64_t k) { return load(own + k); });
-            if (block[at] != bound) continue;
-            int64_t k = 0;
-            while (own[k] != bound) ++k;
-            return at * BLOCK + k;
-        }
-    }
-};
-
-// Events of a graph given as a matrix. A vertex that turns outer has its row scanned once.
-// Afterwards only lower bounds on times are kept, per vertex and per block of vertices; a bound is
-// made exact (one row) when it is the least of all. So a shrunk blossom or a dissolved tree costs
-// nothing but the bounds that it made stale and that are ever needed again. Each of at most n / 2
-// augmentations scans at most n rows: O(n^3). Rows read again because a bound was stale could on
-// paper exceed that; they stayed below a third of the time.
-struct Dense {
-    const double *weights;
-    int64_t n, wide;  // vertices; entries of a row, which are 8 at least
-    Vertex *vertex;
-    bool perfect;
-    double *free_y;     // y of free vertices, else infinity
-    double *outer_y;    // y of scanned outer vertices, else infinity
-    double *near;       // the least y[u] - weight over outer vertices u, or less
-    double *near_from;  // that u, when `near` was written
-    double *pair;       // twice the time that an edge to another outer node is tight, or less
-    double *used_up;    // half of outermost inner blossoms, else infinity
-    double *head;       // as in `vertex`
-    Bounds near_least, pair_least, outer_least, used_up_least;  // of near + free_y, and the others
-    int32_t *outer;                                             // the scanned outer vertices
-    int64_t outers;
-
-    void reserve(Arena &arena, int64_t size) {
-        const int64_t room = (n / BLOCK + 1) * BLOCK;
-        const auto values = [&] { return arena.array<double>(room, INF); };
-        free_y = values(), outer_y = values(), near = values(), near_from = values();
-        pair = values(), head = values();
-        used_up = arena.array<double>((size / BLOCK + 1) * BLOCK, INF);
-        outer = arena.array<int32_t>(n);
-        outers = 0;
-        near_least.reserve(arena, n);
-        pair_least.reserve(arena, n);
-        outer_least.reserve(arena, n);
-        used_up_least.reserve(arena, size);
-    }
-
-    const double *row(int64_t v) const { return weights + v * wide; }
-
-    // Visit the entries of a row, eight at a time; the last eight may overlap those before.
-    template <class Visit>
-    INLINE void each_eight(Visit visit) const {
-        for (int64_t v = 0; v < wide; v += EIGHT) visit(v + EIGHT > wide ? wide - EIGHT : v);
-    }
-
-    // Return the greatest weight at v minus the other end's y: what v's own dual has to cover.
-    double excess(double *y, int32_t v) const {
-        const double *own = row(v), before = y[v];
-        y[v] = INF;  // leaves the diagonal out
-        Row most = row_of(-INF);
-        each_eight([&](int64_t u) { most = larger(most, load(own + u) - load(y + u)); });
-        y[v] = before;
-        return largest(most);
-    }
-
-    // Return an exposed neighbour over an edge of v that needs exactly this dual, or NONE.
-    int32_t tight(const double *y, const Node *node, int32_t v, double need) const {
-        const double *own = row(v);
-        for (int32_t u = 0; u < wide; ++u)
-            if (own[u] - y[u] == need && u != v && node[u].mate == NONE) return u;
-        return NONE;
-    }
-
-    void begin(int32_t v) {
-        free_y[v] = vertex[v].y;
-        head[v] = v;
-    }
-    void moved(int32_t v, int32_t to) { head[v] = to; }
-
-    void label(int32_t v, Label label) {
-        free_y[v] = label == FREE ? vertex[v].y : INF;
-        if (label != FREE) return;
-        outer_y[v] = pair[v] = INF;
-        near_least.lower(v, near[v] + vertex[v].y);
-    }
-
-    void ends(int32_t blossom, double time) {
-        used_up[blossom] = time;
-        used_up_least.lower(blossom, time);
-    }
-
-    // Record the edges of a new outer vertex. Edges within its own node count too, so that `pair`
-    // is a lower bound, as `near_least` is.
-    void scan(int32_t u) {
-        const double *own = row(u);
-        const Row y_u = row_of(vertex[u].y), by = row_of(u);
-        Row best = row_of(INF);
-        each_eight([&](int64_t v) {
-            const Row reach = y_u - load(own + v), old = load(near + v);
-            const Bits nearer = reach < old;
-            store(near + v, select(nearer, reach, old));
-            store(near_from + v, select(nearer, by, load(near_from + v)));
-            best = smaller(best, reach + load(outer_y + v));
-        });
-        pair[u] = smallest(best);
-        pair_least.lower(u, pair[u]);
-        for (int64_t i = 0; i < near_least.tops; ++i) near_least.top[i] = INF;
-        for (int64_t i = 0; i * BLOCK < wide; ++i) {
-            near_least.block[i] = INF;
-            near_least.lower(i * BLOCK, least_near(i * BLOCK));
-        }
-    }
-
-    double least_near(int64_t first) const {
-        const double *a = near + first, *b = free_y + first;
-        return least_of_block([&](int64_t k) { return load(a + k) + load(b + k); });
-    }
-
-    void scanned(int32_t v) {
-        outer_y[v] = vertex[v].y;
-        outer_least.lower(v, outer_y[v]);
-        outer[outers++] = v;
-    }
-
-    // Drop from the list of scanned outer vertices those that no longer are.
-    void trees_ended() {
-        int64_t kept = 0;
-        for (int64_t i = 0; i < outers; ++i)
-            if (outer_y[outer[i]] < INF) outer[kept++] = outer[i];
-        outers = kept;
-    }
-
-    // Return the least of a row's values, and the first place that has it: at(v) are eight of them.
-    template <class Values>
-    INLINE Best least_of_row(Values at) const {
-        Row least = row_of(INF);
-        each_eight([&](int64_t v) { least = smaller(least, at(v)); });
-        const double best = smallest(least);
-        if (best == INF) return {INF, NONE};
-        for (int64_t first = 0;; first += EIGHT) {
-            const int64_t v = first + EIGHT > wide ? wide - EIGHT : first;
-            const Row values = at(v);
-            if (!any(values == row_of(best))) continue;
-            int k = 0;
-            while (values[k] != best) ++k;
-            return {best, v + k};
-        }
-    }
-
-    // The same of the values at scanned outer vertices, in their order.
-    template <class Values>
-    INLINE Best least_of_outer(Values at) const {
-        Best best{INF, NONE};
-        for (int64_t i = 0; i < outers; ++i) {
-            const double value = at(outer[i]);
-            if (value < best.value) best = {value, outer[i]};
-        }
-        return best;
-    }
-
-    // Twice the time of u's best edge to an outer vertex of another node, exactly, and its end.
-    Best best_pair(int64_t u) const {
-        const double *weight = row(u), y_u = vertex[u].y, own = head[u];
-        if (FEW * outers < n)
-            return least_of_outer(
-                [&](int64_t v) { return head[v] != own ? (y_u - weight[v]) + outer_y[v] : INF; });
-        return least_of_row([&](int64_t v) {
-            const Row value = (y_u - load(weight + v)) + load(outer_y + v);
-            return select(load(head + v) == row_of(own), row_of(INF), value);
-        });
-    }
-
-    // The least y[u] - weight over scanned outer vertices u, exactly, and that u.
-    Best best_near(int64_t v) const {
-        const double *weight = row(v);
-        if (FEW * outers < n)
-            return least_of_outer([&](int64_t u) { return outer_y[u] - weight[u]; });
-        return least_of_row([&](int64_t u) { return load(outer_y + u) - load(weight + u); });
-    }
-
-    // The first tight edge between outer nodes, if it is tight by the limit.
-    Event next_pair(double limit) {
-        for (;;) {
-            const int64_t u = pair_least.least_place(pair, 2.0 * limit);
-            if (u == NONE) return NO_EVENT;
-            const double bound = pair[u];
-            const Best best = best_pair(u);
-            pair[u] = best.value;
-            if (best.value <= bound) return {Event::PAIR, bound / 2.0, u, best.at};
-        }
-    }
-
-    // The first tight edge from an outer vertex to a free one, if it is tight by the limit.
-    Event next_near(double limit) {
-        for (;;) {
-            const int64_t at = near_least.least_block(limit);
-            if (at == NONE) return NO_EVENT;
-            const double bound = near_least.block[at];
-            near_least.block[at] = least_near(at * BLOCK);
-            if (near_least.block[at] != bound) continue;
-            int64_t v = at * BLOCK;
-            while (near[v] + free_y[v] != bound) ++v;
-            int64_t u = static_cast<int64_t>(near_from[v]);
-            if (outer_y[u] - row(u)[v] != near[v]) {
-                const Best best = best_near(v);
-                near[v] = best.value;
-                near_from[v] = u = best.at;
-            }
-            if (near[v] + free_y[v] <= bound) return {Event::NEAR, bound, u, v};
-            near_least.block[at] = least_near(at * BLOCK);
-        }
-    }
-
-    // The earliest event; of several at one time a pair, then a free vertex, then a blossom.
-    Event next(double) {
-        Event last = NO_EVENT;
-        const int64_t inner = used_up_least.least_place(used_up, INF);
-        if (inner != NONE) last = {Event::USED_UP, used_up[inner], inner, NONE};
-        const int64_t spent = perfect ? NONE : outer_least.least_place(outer_y, last.time);
-        if (spent != NONE && outer_y[spent] < last.time)
-            last = {Event::SPENT, outer_y[spent], spent, NONE};
-        const Event free = next_near(last.time);
-        const Event both = next_pair(smaller(last.time, free.time));
-        if (both.kind != Event::NEVER && both.time <= smaller(last.time, free.time)) return both;
-        return free.kind != Event::NEVER && free.time <= last.time ? free : last;
-    }
-};
-
-struct Edge {
-    double weight;
-    int64_t target;
-};
-
-// Events of a graph given by lists of edges: those of v begin at edge[start[v]]. Every vertex and
-// blossom has one time, and its next event is not before that. It may be too early, since edges of
-// trees dissolved meanwhile stay in it; when it is the least of all, a look at the vertex's edges
-// makes it exact. Each of at most n / 2 augmentations scans at most all edges, O(n m log n) in all,
-// and far less where trees stay small.
-struct Sparse {
-    int64_t *start;
-    Edge *edge;
-    Vertex *vertex;
-    bool perfect;
-    double *times;   // entry i is the least of the entries 8 (i - 6) to 8 (i - 6) + 7
-    int64_t leaves;  // where the entry of node 0 is
-    int64_t n;
-    static constexpr int64_t ROOT = 7;
-
-    void reserve(Arena &arena, int64_t size) {
-        leaves = 8;
-        for (int64_t width = 8; width < size; width *= 8) leaves += width;
-        times = arena.array<double>(leaves + whole_eights(size), INF);
-        start = arena.array<int64_t>(n + 2, 0);
-    }
-
-    // Put every edge into the lists of both its ends.
-    void fill(int64_t edges, const int64_t *ends, const double *weights) {
-        for (int64_t k = 0; k < 2 * edges; ++k) ++start[ends[k] + 2];
-        for (int64_t v = 2; v < n + 2; ++v) start[v] += start[v - 1];
-        for (int64_t k = 0; k < 2 * edges; ++k)
-            edge[start[ends[k] + 1]++] = {weights[k / 2], ends[k ^ 1]};
-    }
-
-    double excess(const double *y, int32_t v) const {
-        double most = -INF;
-        for (int64_t k = start[v]; k < start[v + 1]; ++k)
-            most = larger(most, edge[k].weight - y[edge[k].target]);
-        return most;
-    }
-
-    int32_t tight(const double *y, const Node *node, int32_t v, double need) const {
-        for (int64_t k = start[v]; k < start[v + 1]; ++k) {
-            const int64_t u = edge[k].target;
-            if (node[u].mate == NONE && edge[k].weight - y[u] == need) return u;
-        }
-        return NONE;
-    }
-
-    // Write a time and keep the entries above the least of theirs: O(log n) if it was or is so.
-    void set_time(int64_t of, double time) {
-        for (int64_t i = leaves + of;;) {
-            const double former = times[i], *own = times + (i & -8);
-            times[i] = time;
-            i = (i >> 3) + 6;
-            if (i < ROOT || time == former || !(time < times[i] || former == times[i])) return;
-            time = smaller(smaller(smaller(own[0], own[1]), smaller(own[2], own[3])),
-                           smaller(smaller(own[4], own[5]), smaller(own[6], own[7])));
-        }
-    }
-
-    int64_t first_node() const {
-        int64_t i = ROOT;
-        while (i < leaves)
-            for (i = 8 * (i - 6); times[i] != times[ROOT];) ++i;
-        return i - leaves;
-    }
-
-    void begin(int32_t) {}
-    void moved(int32_t, int32_t) {}
-    void trees_ended() {}
-
-    void label(int32_t v, Label label) {
-        vertex[v].state = label;
-        if (label == FREE)
-            set_time(v, vertex[v].near + vertex[v].y);
-        else if (label == INNER)
-            set_time(v, INF);
-    }
-
-    void ends(int32_t blossom, double time) { set_time(blossom, time); }
-
-    // Record the edges of a new outer vertex, and when one of them or its dual is used up.
-    void scan(int32_t u) {
-        const double y_u = vertex[u].y;
-        double best = INF;
-        for (int64_t k = start[u]; k < start[u + 1]; ++k) {
-            Vertex &other = vertex[edge[k].target];
-            const double reach = y_u - edge[k].weight;
-            if (reach < other.near) {
-                other.near = reach;
-                if (other.state == FREE) set_time(edge[k].target, reach + other.y);
-            }
-            if (other.state == SCANNED) best = smaller(best, reach + other.y);
-        }
-        set_time(u, perfect ? best / 2.0 : smaller(best / 2.0, y_u));
-    }
-
-    void scanned(int32_t v) { vertex[v].state = SCANNED; }
-
-    // Return the least value at v's edges to scanned outer vertices, and the first that has it.
-    template <class Values>
-    INLINE Best least_of_edges(int64_t v, Values at) const {
-        Best best{INF, NONE};
-        for (int64_t k = start[v]; k < start[v + 1]; ++k) {
-            const Vertex &other = vertex[edge[k].target];
-            if (other.state != SCANNED) continue;
-            const double value = at(other, edge[k].weight);
-            if (value < best.value) best = {value, edge[k].target};
-        }
-        return best;
-    }
-
-    Event next(double now) {
-        while (times[ROOT] < INF) {
-            const double time = larger(now, times[ROOT]);
-            const int64_t u = first_node();
-            if (u >= n) return {Event::USED_UP, time, u, NONE};
-            Vertex &own = vertex[u];
-            if (own.state == FREE) {
-                const Best best = least_of_edges(
-                    u, [](const Vertex &other, double weight) { return other.y - weight; });
-                own.near = best.value;
-                const double exact = best.value + own.y;
-                if (!(exact > time)) return {Event::NEAR, time, best.at, u};
-                set_time(u, exact);
-                continue;
-            }
-            const Best best = least_of_edges(u, [&](const Vertex &other, double weight) {
-                return other.head != own.head ? (own.y - weight) + other.y : INF;
-            });
-            const double exact = best.value / 2.0;
-            if (exact <= time) return {Event::PAIR, time, u, best.at};
-            if (!perfect && own.y <= time) return {Event::SPENT, time, u, NONE};
-            set_time(u, perfect ? exact : smaller(exact, own.y));
-        }
-        return NO_EVENT;
-    }
-};
-
 }  // namespace
 
 int64_t blossom_dense(const double *weights, bool perfect, const blossom_answer *answer) {
@@ -942,8 +519,8 @@ int64_t blossom_dense(const double *weights, bool perfect, const blossom_answer 
     Forest<Dense> forest{};
     double *y = arena.array<double>(n + EIGHT, 0.0);
     double *padded = n < EIGHT ? arena.array<double>(EIGHT * EIGHT, -INF) : nullptr;
-    forest.events.wide = padded ? EIGHT : n;
-    forest.events.weights = padded ? padded : weights;
+    forest.edges.wide = padded ? EIGHT : n;
+    forest.edges.weights = padded ? padded : weights;
     if (!forest.reserve(arena, n, perfect)) return NO_MEMORY;
     for (int64_t k = 0; padded && k < n * n; ++k) padded[k / n * EIGHT + k % n] = weights[k];
     return forest.solve(y, *answer);
@@ -954,9 +531,9 @@ int64_t blossom_sparse(int64_t edges, const int64_t *ends, const double *weights
     Arena arena;
     Forest<Sparse> forest{};
     double *y = arena.array<double>(answer->n);
-    forest.events.edge = arena.array<Edge>(2 * edges);
+    forest.edges.edge = arena.array<Edge>(2 * edges);
     if (!forest.reserve(arena, answer->n, perfect)) return NO_MEMORY;
-    forest.events.fill(edges, ends, weights);
+    forest.edges.fill(edges, ends, weights);
     return forest.solve(y, *answer);
 }
 
