@@ -13,8 +13,8 @@ from mlestruct.native._door import ChainShape, ForestShape, chain_marginals, for
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
+from mlestruct.structures.forests import forest_shape
 from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.schedule import schedule
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,9 @@ class ForwardBackward(Routine):
                 log_z[members] = _swept(chain_marginals, chain, batch, left, asked, tau)
                 left = members[~np.isfinite(log_z[members])]
             if len(left):
-                log_z[left] = _swept(forest_marginals, _forest(structure), batch, left, asked, tau)
+                log_z[left] = _swept(
+                    forest_marginals, forest_shape(structure), batch, left, asked, tau
+                )
                 _refuse_impossible(structure, left, log_z)
         return Beliefs(log_z, tau)
 
@@ -89,32 +91,3 @@ def _chain(structure: FactorGraph) -> ChainShape | None:
     if n == 1 or not structure.is_pairwise or not np.array_equal(structure.scope, expected):
         return None
     return ChainShape(n, structure.node_start, structure.table_start)
-
-
-@kept
-def _forest(structure: FactorGraph) -> ForestShape:
-    """Reorder the schedule's entries: factor by factor as swept, the parent's state first."""
-    given = schedule(structure)
-    rows = [np.zeros(0, dtype=np.int64)]
-    for f in range(len(given.parent)):
-        arity, entries = given.arity[f], given.entries[f]
-        start = given.agree_start[f]
-        nodes = given.agree[start : start + arity * entries].reshape(entries, arity)
-        slot = int(np.flatnonzero(given.node_of[nodes[0]] == given.parent[f])[0])
-        rows.append(np.roll(nodes, -slot, axis=1).ravel())
-    starts = np.concatenate([[0], np.cumsum(given.entries * given.arity)])[:-1]
-    agree = np.concatenate(rows)
-    return ForestShape(
-        len(given.parent),
-        structure.n_nodes,
-        len(agree),
-        given.parent,
-        given.arity,
-        given.table_start,
-        given.entries,
-        starts,
-        given.choice_start,
-        agree,
-        given.node_start,
-        given.node_of,
-    )

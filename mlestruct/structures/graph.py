@@ -412,7 +412,7 @@ class FactorGraph(Structure):
         point[first:] = np.exp(-np.bincount(entry, weights=shares, minlength=self.size)[first:])
         possible = np.bincount(entry, weights=~alive[node], minlength=self.size)[first:] == 0
         if (possible != alive[first:]).any():
-            from mlestruct.structures.counted import uniform
+            from mlestruct.structures.forests import uniform
 
             return uniform(self) if self.is_forest else None
         point[first:][~possible] = 0.0

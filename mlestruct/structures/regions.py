@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -28,44 +27,44 @@ from mlestruct.structures.base import (
     table_views,
 )
 from mlestruct.structures.graph import FactorGraph, grid_edges
-from mlestruct.structures.scopes import as_observed, as_states, check_cards
+from mlestruct.structures.scopes import agreements, as_observed, as_states, check_cards, end_to_end
 
 Link = tuple[int, int]
 
 
+def _overlaps(regions: list[tuple[int, ...]]) -> sp.csr_array:
+    """How many variables each two regions share."""
+    sizes = [len(region) for region in regions]
+    places = np.repeat(np.arange(len(regions)), sizes), np.concatenate(regions)
+    holds = sp.csr_array((np.ones(sum(sizes), dtype=np.int64), places))
+    return sp.csr_array(holds @ holds.T)
+
+
 def covers(regions: list[tuple[int, ...]]) -> list[Link]:
     """(parent, child) wherever a region holds another and none lies between."""
-    sets = [frozenset(region) for region in regions]
-    if len(set(sets)) < len(sets):
-        twice = next(r for r in sets if sets.count(r) > 1)
-        raise ValueError(f"the region {sorted(twice)} is listed twice")
-    holding: dict[int, list[int]] = {}
-    for r, region in enumerate(regions):
-        for variable in region:
-            holding.setdefault(variable, []).append(r)
-    links = []
-    for child, small in enumerate(sets):
-        above = [p for p in holding[regions[child][0]] if small < sets[p]]
-        links += [(p, child) for p in above if not any(sets[q] < sets[p] for q in above)]
-    return links
+    size, shared = np.array([len(region) for region in regions]), _overlaps(regions).tocoo()
+    inside = (shared.data == size[shared.col]) & (shared.row != shared.col)
+    twice = np.flatnonzero(inside & (size[shared.row] == size[shared.col]))
+    if len(twice):
+        raise ValueError(f"the region {sorted(regions[shared.row[twice[0]]])} is listed twice")
+    places = shared.row[inside], shared.col[inside]
+    holds = sp.csr_array((np.ones(len(places[0])), places), shape=shared.shape)
+    direct = sp.csc_array(holds - holds.multiply(holds @ holds > 0))
+    direct.eliminate_zeros()
+    direct.sort_indices()
+    child = np.repeat(np.arange(len(regions)), np.diff(direct.indptr))
+    return list(zip(direct.indices.tolist(), child.tolist(), strict=True))
 
 
 def separators(regions: list[tuple[int, ...]], n: int) -> list[frozenset[int]] | None:
     """What neighbours share in a junction forest of the regions; None if there is none."""
-    holding: list[list[int]] = [[] for _ in range(n)]
-    for r, region in enumerate(regions):
-        for variable in region:
-            holding[variable].append(r)
-    shared: dict[Link, set[int]] = {}
-    for variable, holders in enumerate(holding):
-        for pair in combinations(holders, 2):
-            shared.setdefault(pair, set()).add(variable)
-    root, found = list(range(len(regions))), []
-    for (i, j), variables in sorted(shared.items(), key=lambda item: -len(item[1])):
-        a, b = _root(root, i), _root(root, j)
-        if a != b:
-            root[a] = b
-            found.append(frozenset(variables))
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    shared = sp.triu(_overlaps(regions), k=1, format="csr").astype(float)
+    shared.data = 1.0 + n - shared.data
+    first, second = minimum_spanning_tree(shared).nonzero()
+    sets = [frozenset(region) for region in regions]
+    found = [sets[i] & sets[j] for i, j in zip(first.tolist(), second.tolist(), strict=True)]
     # a spanning forest of greatest overlap has the running intersection iff it counts each once
     whole = sum(map(len, regions)) - sum(map(len, found)) == n
     return found if whole else None
@@ -87,13 +86,6 @@ def check_links(links: list[Link], count: int) -> None:
     for pair in links:
         if not all(0 <= region < count for region in pair):
             raise ValueError(f"link {pair} names a region that is not in 0..{count - 1}")
-
-
-def _root(root: list[int], i: int) -> int:
-    while root[i] != i:
-        root[i] = root[root[i]]
-        i = root[i]
-    return i
 
 
 class RegionGraph(Structure):
@@ -123,11 +115,13 @@ class RegionGraph(Structure):
         check_regions(self.cards, self.regions)
         self.links = covers(self.regions) if links is None else [(p, c) for p, c in links]
         check_links(self.links, len(self.regions))
+        self.scope, self.scope_start = end_to_end(self.regions)
         with np.errstate(over="ignore"):  # infinite, and refused as such
-            tables = [self.cards[list(region)].prod(dtype=float) for region in self.regions]
-        refuse_many(sum(tables))
-        sizes = [int(self.cards[list(region)].prod()) for region in self.regions]
-        self.table_start = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+            tables = np.multiply.reduceat(
+                self.cards[self.scope].astype(float), self.scope_start[:-1]
+            )
+        refuse_many(tables.sum())
+        self.table_start = np.concatenate([[0], np.cumsum(tables.astype(np.int64))])
         self.state_start = np.concatenate([[0], np.cumsum(self.cards)])
         self.size = int(self.table_start[-1])
         self.fixed = as_fixed(self.size, fixed)
@@ -147,38 +141,30 @@ class RegionGraph(Structure):
         return np.repeat(np.arange(len(self.regions)), np.diff(self.table_start))
 
     @cached_property
-    def _states(self) -> list[Ints]:
-        """The states (table size, variables) of every region's entries."""
-        shapes = [tuple(self.cards[list(region)].tolist()) for region in self.regions]
-        known = {s: np.stack(np.unravel_index(np.arange(np.prod(s)), s), 1) for s in set(shapes)}
-        return [known[shape] for shape in shapes]
+    def _slots(self) -> tuple[Ints, Ints, Ints]:
+        """Triples (entry, variable's state it stands for, index into ``scope``), by entry."""
+        where = self.state_start, self.table_start
+        return agreements(self.cards, self.scope, self.scope_start, *where)
+
+    def _states(self, region: int) -> Ints:
+        """The states (table size, variables) of a region's entries."""
+        first, last = np.searchsorted(self._slots[0], self.table_start[region : region + 2])
+        own = list(self.regions[region])
+        return self._slots[1][first:last].reshape(-1, len(own)) - self.state_start[own]
 
     @cached_property
-    def _slots(self) -> tuple[Ints, Ints]:
-        """Pairs (entry, variable's state it stands for), by entry."""
-        entries, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for region, states, first in zip(
-            self.regions, self._states, self.table_start[:-1], strict=True
-        ):
-            entries.append(np.repeat(first + np.arange(len(states)), len(region)))
-            places.append((self.state_start[list(region)] + states).ravel())
-        return np.concatenate(entries), np.concatenate(places)
-
-    @cached_property
-    def _home(self) -> Ints:
-        """Slots of the first region that holds each variable."""
-        entry, place = self._slots
-        variable = np.searchsorted(self.state_start, place, side="right") - 1
-        first = {v: r for r in reversed(range(len(self.regions))) for v in self.regions[r]}
-        home = np.array([first[v] for v in range(self.n_nodes)], dtype=np.int64)
-        return np.flatnonzero(self.table_of[entry] == home[variable])
+    def _home(self) -> tuple[Ints, Ints]:
+        """(entry, variable's state) of the first region that holds each variable."""
+        entry, place, slot = self._slots
+        home = np.isin(slot, np.unique(self.scope, return_index=True)[1])
+        return entry[home], place[home]
 
     def encode(self, outcome: ArrayLike) -> Array:
         return np.asarray(self._agreeing(as_states(outcome, self.cards)), dtype=float)
 
     def _agreeing(self, states: Ints) -> Any:
         """Entries none of whose variables is in another state; −1 agrees with all."""
-        entry, place = self._slots
+        entry, place, _ = self._slots
         chosen = np.zeros(int(self.state_start[-1]), dtype=bool)
         for variable in np.flatnonzero(states < 0):
             chosen[self.state_start[variable] : self.state_start[variable + 1]] = True
@@ -188,7 +174,7 @@ class RegionGraph(Structure):
 
     def decode(self, vector: ArrayLike) -> Ints:
         """The most likely state of each variable; the outcome itself for a vertex."""
-        entry, place = (slots[self._home] for slots in self._slots)
+        entry, place = self._home
         weights = as_numbers(vector, "vector")[entry]
         tables = np.bincount(place, weights=weights, minlength=int(self.state_start[-1]))
         parts = np.split(tables, self.state_start[1:-1])
@@ -241,9 +227,9 @@ class RegionGraph(Structure):
         count = len(self.regions)
         for parent, child in self.links:
             scope, held = self.regions[parent], self.regions[child]
-            states = self._states[parent][:, [scope.index(v) for v in held]]
+            states = self._states(parent)[:, [scope.index(v) for v in held]]
             local = np.ravel_multi_index(tuple(states.T), tuple(self.cards[list(held)]))
-            table = len(self._states[child])
+            table = int(np.diff(self.table_start)[child])
             rows += [count + local, count + np.arange(table)]
             columns += [
                 self.table_start[parent] + np.arange(len(states)),
@@ -266,7 +252,7 @@ class RegionGraph(Structure):
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Wrong variables, counted in the first region that holds each."""
-        entry, place = (slots[self._home] for slots in self._slots)
+        entry, place = self._home
         true = self.state_start[:-1] + self.decode(vertex)
         wrong = np.bincount(entry, weights=~np.isin(place, true), minlength=self.size)
         return wrong.astype(float), 0.0

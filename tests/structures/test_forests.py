@@ -7,7 +7,7 @@ import pytest
 
 from mlestruct.readers import bio_chain
 from mlestruct.structures import FactorGraph, chain
-from mlestruct.structures.counted import uniform
+from mlestruct.structures.forests import uniform
 
 
 def labellings(graph):
