@@ -261,7 +261,7 @@ MISUSE = [
         lambda: Dense.of(BATCH, [np.ones((s.size, 2 + (m == 2))) for m, s in enumerate(CHAINS)]),
         "example 2 has 3 features, example 0 has 2",
     ),
-    (lambda: Sparse.of(BATCH, sp.csr_array((3, 2))), "3 rows for"),
+    (lambda: Sparse.of(BATCH, sp.csr_array((3, 2))), "; expected 56 rows"),
     (
         lambda: Tied.of(Batch.of(FactorGraph([2, 2, 2], [(0, 1), (0, 1, 2)])), np.ones((3, 1))),
         "one size of tables",

@@ -214,7 +214,7 @@ def _matchings() -> Iterator[tuple[Any, Any, str]]:
     yield [x[..., :0] for x in TABLES], PARTNERS, "there are no features"
     yield put(TABLES, 1, TABLES[1][..., :1]), PARTNERS, "example 1 has 1 features"
     yield put(TABLES, 1, TABLES[1] * NAN), PARTNERS, "example 1: feature 0 of coordinate 0 is nan"
-    yield put(TABLES, 1, TABLES[1].astype(str)), PARTNERS, "expected numbers"
+    yield put(TABLES, 1, TABLES[1].astype(str)), PARTNERS, "must be numbers"
     yield put(TABLES, 1, TABLES[1][:2]), PARTNERS, "example 1: a perfect matching is square"
     yield TABLES, put(PARTNERS, 1, [0, 0, 1]), "example 1: column 0 is matched by"
     yield TABLES, put(PARTNERS, 1, [0, 1, NAN]), "example 1: columns are integers, got nan"

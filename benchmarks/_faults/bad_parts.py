@@ -179,7 +179,7 @@ def features() -> Iterator[Bad]:
         yield bad("Dense", says, ms.Dense.of, PAIRED, at(ROWS, (10, 1), value))
         yield bad("Sparse", says, ms.Sparse.of, PAIRED, csr(at(ROWS, (10, 1), value)))
     yield bad("Dense", "example 0: 8 feature rows for 9", ms.Dense.of, PAIRED, [ROWS[:8], ROWS[8:]])
-    yield bad("Dense", "dtype complex128; expected numbers", ms.Dense.of, PAIRED, ROWS + 1j)
+    yield bad("Dense", "must be numbers: dtype complex128", ms.Dense.of, PAIRED, ROWS + 1j)
     yield bad("Dense", "there are no features", ms.Dense.of, PAIRED, ROWS[:, :0])
     yield bad(
         "Sparse", "example 0: 8 feature rows", ms.Sparse.of, PAIRED, [csr(ROWS[:8]), csr(ROWS[8:])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers, refuse_masked, sound
 
 HUGE = 1e50  # weights times squares of more leave floating point
 CHUNK = 1 << 16  # entries of a matrix, or of a list, looked at a time
@@ -85,19 +86,64 @@ class NoFeatures:
         return np.zeros(0)
 
 
-def check_parts(parts: Sequence[Any], sizes: Sequence[int] | Ints, unit: str) -> None:
+def rows_of(given: Any, start: Ints, unit: str, sparse: bool | None = None) -> Any:
+    """All feature rows in one matrix of finite numbers, from one matrix or one per example.
+
+    A row for each ``unit``: dense (…, d), or of scipy.sparse, compressed by rows; ``sparse`` says
+    which, by default the first matrix does. Rows of coordinates may stay of four bytes a number.
+    """
+    what = "features" if unit == "coordinate" else f"{unit} features"
+    listed = isinstance(given, (list, tuple))
+    if listed and len(given) != len(start) - 1:
+        raise ValueError(f"features of {len(given)} examples for {len(start) - 1} examples")
+    parts = given if listed else [given]
+    if sparse is None:
+        sparse = sp.issparse(parts[0])
+    names = [f"example {m}: {what}" for m in range(len(parts))] if listed else [what]
+    read = _sparse_rows if sparse else _dense_rows
+    parts = [read(part, name) for part, name in zip(parts, names, strict=True)]
+    if listed:
+        _check_parts(parts, np.diff(start), unit)
+    array: Any = parts[0]
+    if listed:
+        array = sp.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+    if array.ndim != 2 or array.shape[0] != start[-1]:
+        raise ValueError(
+            f"{what} have shape {array.shape}; expected {start[-1]} rows, one per {unit}"
+        )
+    if sparse and not array.has_canonical_format:
+        array = array.copy()  # the user's own arrays stay as they are
+        array.sum_duplicates()
+    if unit != "coordinate":
+        array = array.astype(float)
+    refuse_nonfinite(array, start, unit)
+    return array
+
+
+def _dense_rows(part: Any, what: str) -> NDArray[Any]:
+    narrow = isinstance(part, np.ndarray) and part.dtype == np.float32
+    if narrow:
+        refuse_masked(part, what)
+    array = part if narrow else as_numbers(part, what)
+    return array.reshape(math.prod(array.shape[:-1]), -1) if array.ndim > 2 else array
+
+
+def _sparse_rows(part: Any, what: str) -> sp.csr_array:
+    if part.dtype.kind not in "biuf":
+        raise ValueError(f"{what} have dtype {part.dtype}; expected numbers")
+    return sp.csr_array(sound(part, what), dtype=float)
+
+
+def _check_parts(parts: Sequence[Any], sizes: Ints, unit: str) -> None:
     """One matrix for each example, a row for each ``unit``, equally many features in all."""
-    if len(parts) != len(sizes):
-        raise ValueError(f"features of {len(parts)} examples for {len(sizes)} examples")
-    width = None
     for m, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         if len(part.shape) != 2:
             raise ValueError(f"example {m}: features have shape {part.shape}; expected (…, d)")
         if part.shape[0] != size:
             raise ValueError(f"example {m}: {part.shape[0]} feature rows for {size} {unit}s")
-        if width is not None and part.shape[1] != width:
+        if part.shape[1] != parts[0].shape[1]:
+            width = parts[0].shape[1]
             raise ValueError(f"example {m} has {part.shape[1]} features, example 0 has {width}")
-        width = part.shape[1]
 
 
 def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
@@ -105,38 +151,25 @@ def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
 
     ``array`` is a matrix, dense or compressed by rows; rows of example m begin at ``start[m]``.
     """
-    found = _nonfinite_entry(array) if sp.issparse(array) else _nonfinite_cell(array)
-    if found is not None:
-        row, column, value = found
+    sparse = sp.issparse(array)
+    values: Any = array.data if sparse else array
+    step = max(1, CHUNK // max(math.prod(values.shape[1:]), 1))
+    for first in range(0, len(values), step):
+        usable = np.abs(values[first : first + step]) <= np.float64(HUGE)
+        if usable.all():
+            continue
+        wrong = np.argwhere(~usable)[0].tolist()
+        row, column = first + wrong[0], wrong[-1]
+        value = values[row] if sparse else values[row, column]
+        if sparse:
+            column = array.indices[row]
+            row = int(np.searchsorted(array.indptr, row, side="right") - 1)
         m = int(np.searchsorted(start, row, side="right") - 1)
         advice = f"beyond {HUGE:g} nothing can be learned: divide it"
         if not np.isfinite(value):
             advice = "fill it in, and say in a feature of its own where you did"
         place = f"feature {column} of {unit} {row - start[m]}"
         raise ValueError(f"example {m}: {place} is {value}; {advice}")
-
-
-def _within(values: Any) -> NDArray[np.bool_]:
-    """Finite, and at most ``HUGE``, which shorter floats cannot hold."""
-    short = values.dtype.kind == "f" and values.dtype.itemsize < 8
-    return np.isfinite(values) if short else np.abs(values) <= HUGE
-
-
-def _nonfinite_cell(array: Any) -> tuple[int, int, float] | None:
-    for first in range(0, len(array), CHUNK):
-        wrong = np.argwhere(~_within(array[first : first + CHUNK]))
-        if len(wrong):
-            row, column = int(wrong[0, 0]) + first, int(wrong[0, 1])
-            return row, column, array[row, column]
-    return None
-
-
-def _nonfinite_entry(array: Any) -> tuple[int, int, float] | None:
-    wrong = np.flatnonzero(~_within(array.data))
-    if len(wrong) == 0:
-        return None
-    row = int(np.searchsorted(array.indptr, wrong[0], side="right") - 1)
-    return row, int(array.indices[wrong[0]]), array.data[wrong[0]]
 
 
 def refuse_none(features: Features) -> None:

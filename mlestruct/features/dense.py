@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,15 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.features.base import (
-    CHUNK,
-    Columns,
-    Features,
-    check_parts,
-    refuse_none,
-    refuse_nonfinite,
-    restart,
-)
+from mlestruct.features.base import CHUNK, Columns, Features, refuse_none, restart, rows_of
 from mlestruct.native._door import sum_examples
 from mlestruct.structures.base import (
     Array,
@@ -28,7 +19,6 @@ from mlestruct.structures.base import (
     as_count,
     as_numbers,
     as_vector,
-    refuse_masked,
 )
 from mlestruct.structures.batch import Batch
 
@@ -46,18 +36,7 @@ class Dense:
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Dense:
         """From one (coordinates, d) matrix, or one array (…, d) per example."""
-        array = _stack(batch, matrix)
-        if array.ndim != 2 or len(array) != batch.size:
-            raise ValueError(
-                f"features have shape {array.shape}; expected {batch.size} rows, one per coordinate"
-            )
-        if array.dtype.kind == "O":
-            array = as_numbers(array, "features")
-        if array.dtype.kind not in "fiu":
-            raise ValueError(f"features have dtype {array.dtype}; expected numbers")
-        refuse_nonfinite(array, batch.offsets, "coordinate")
-        kept = array.dtype in (np.dtype(np.float64), np.dtype(np.float32))
-        features = cls(array if kept else array.astype(float), batch.offsets)
+        features = cls(rows_of(matrix, batch.offsets, "coordinate", sparse=False), batch.offsets)
         refuse_none(features)
         return features
 
@@ -117,31 +96,6 @@ class Dense:
     def select(self, members: Ints) -> Dense:
         rows = [self.matrix[self.offsets[m] : self.offsets[m + 1]] for m in members]
         return Dense(np.concatenate(rows), restart(self.offsets, members))
-
-
-def _stack(batch: Batch[Any], matrix: Any) -> NDArray[Any]:
-    if not isinstance(matrix, (list, tuple)):
-        refuse_masked(matrix, "features")
-        return _flat(np.asanyarray(matrix))
-    parts = []
-    for m, given in enumerate(matrix):
-        refuse_masked(given, f"example {m}: features")
-        try:
-            array = np.asarray(given)
-        except ValueError as error:
-            raise ValueError(f"example {m}: {error}") from error
-        if array.dtype.kind in "OmM":
-            array = as_numbers(array, f"example {m}: features")
-        parts.append(_flat(array))
-    check_parts(parts, np.diff(batch.offsets), "coordinate")
-    return np.ascontiguousarray(np.concatenate(parts))
-
-
-def _flat(array: NDArray[Any]) -> NDArray[Any]:
-    """(…, d) as (rows, d)."""
-    if array.ndim < 3:
-        return array
-    return array.reshape(math.prod(array.shape[:-1]), array.shape[-1])
 
 
 def as_features(batch: Batch[Any], X: Any) -> Features:

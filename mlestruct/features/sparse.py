@@ -8,15 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.features.base import (
-    Columns,
-    check_parts,
-    power,
-    refuse_none,
-    refuse_nonfinite,
-    restart,
-)
-from mlestruct.structures.base import Array, Ints, as_numbers, sound
+from mlestruct.features.base import Columns, power, refuse_none, restart, rows_of
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.batch import Batch
 
 
@@ -32,19 +25,7 @@ class Sparse:
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Sparse:
         """From one (coordinates × d) sparse matrix, or a list with one per example."""
-        if isinstance(matrix, (list, tuple)):
-            check_parts(matrix, np.diff(batch.offsets), "coordinate")
-            matrix = [sound(part, f"example {m}") for m, part in enumerate(matrix)]
-            matrix = sp.vstack(matrix, format="csr")
-        if matrix.dtype.kind not in "biuf":
-            raise ValueError(f"features have dtype {matrix.dtype}; expected numbers")
-        array = sp.csr_array(sound(matrix, "features"), dtype=float)
-        if array.shape[0] != batch.size:
-            raise ValueError(f"features have {array.shape[0]} rows for {batch.size} coordinates")
-        if not array.has_canonical_format:
-            array = array.copy()  # the user's own arrays stay as they are
-            array.sum_duplicates()
-        refuse_nonfinite(array, batch.offsets, "coordinate")
+        array = rows_of(matrix, batch.offsets, "coordinate", sparse=True)
         features = cls._with(array, batch.offsets)
         refuse_none(features)
         return features

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.features.base import (
-    Columns,
-    check_parts,
-    power,
-    refuse_none,
-    refuse_nonfinite,
-    restart,
-)
+from mlestruct.features.base import Columns, power, refuse_none, restart, rows_of
 from mlestruct.features.weighed import Weighed
 from mlestruct.native._door import (
     TiedGraphs,
@@ -26,7 +19,7 @@ from mlestruct.native._door import (
     scatter_nodes,
     scatter_table,
 )
-from mlestruct.structures.base import Array, Ints, as_numbers, as_vector, sound
+from mlestruct.structures.base import Array, Ints, as_vector
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
@@ -65,8 +58,8 @@ class Tied:
         node_start = np.concatenate([[0], np.cumsum(n_nodes)])
         factor_start = np.concatenate([[0], np.cumsum(n_factors)])
         features = cls(
-            _rows_of(nodes, node_start, "node"),
-            _rows_of(factors, factor_start, "factor"),
+            rows_of(nodes, node_start, "node"),
+            rows_of(factors, factor_start, "factor"),
             node_start,
             factor_start,
             batch.offsets,
@@ -172,32 +165,6 @@ class Tied:
             self.states,
             self.table,
         )
-
-
-def _rows_of(given: Any, start: Ints, unit: str) -> Any:
-    """All rows in one matrix, from one matrix or one per example."""
-    listed = isinstance(given, (list, tuple))
-    places = [f"example {m}: " for m in range(len(given))] if listed else [""]
-    each = zip(given if listed else [given], places, strict=True)
-    parts = [_matrix(part, place + unit) for part, place in each]
-    if listed:
-        check_parts(parts, np.diff(start), unit)
-    sparse = sp.issparse(parts[0])
-    array: Any = sp.csr_array(sp.vstack(parts, format="csr")) if sparse else np.concatenate(parts)
-    if array.ndim != 2 or array.shape[0] != start[-1]:
-        raise ValueError(f"{unit} features have shape {array.shape}; expected {start[-1]} rows")
-    if sparse and not array.has_canonical_format:
-        array.sum_duplicates()
-    refuse_nonfinite(array, start, unit)
-    return array
-
-
-def _matrix(part: Any, unit: str) -> Any:
-    if hasattr(part, "tocsr"):  # of scipy.sparse
-        if part.dtype.kind not in "biuf":
-            raise ValueError(f"{unit} features have dtype {part.dtype}; expected numbers")
-        return sound(part, f"{unit} features").astype(float)
-    return as_numbers(part, f"{unit} features")
 
 
 def _take(matrix: Any, start: Ints, members: Ints) -> Any:
