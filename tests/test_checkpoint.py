@@ -14,7 +14,6 @@ from mlestruct.dual import Dual
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.frank_wolfe.sharded_oracle import ShardedOracle
 from mlestruct.inference.choose import DEFAULT
 from mlestruct.learners import (
     camel,
@@ -28,6 +27,7 @@ from mlestruct.learners import (
     trw_tightest,
 )
 from mlestruct.learners.model import _collected
+from mlestruct.learning.asking import Asked
 from mlestruct.objectives import Sum
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
@@ -62,7 +62,7 @@ def mortal(monkeypatch):
 
         return evaluated
 
-    for evaluating in (ShardedOracle, Sum, Coupled):
+    for evaluating in (Asked, Sum, Coupled):
         monkeypatch.setattr(evaluating, "__call__", counted(evaluating.__call__))
     online = sys.modules["mlestruct.learners.online"]
     monkeypatch.setattr(online, "_step", counted(online._step))

@@ -9,7 +9,9 @@ from scipy.optimize import minimize_scalar
 import mlestruct as ms
 from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import interior
-from mlestruct.frank_wolfe import BCFW, FrankWolfe, bcfw
+from mlestruct.frank_wolfe import BCFW, FrankWolfe
+from mlestruct.learning.bcfw import Passes
+from mlestruct.learning.loop import Loop
 from mlestruct.oracle import Counted, resolve
 from tests.frank_wolfe.test_best import proven_again
 from tests.frank_wolfe.test_core import REGULARISERS, M, learning
@@ -57,7 +59,7 @@ def test_it_is_the_algorithm_of_the_papers(draw, fixed, regulariser):
     dual = learning(1, **regulariser)
     oracle = resolve(None, dual.batch)
     tau, mean = plainly(dual, oracle, 4, fixed=fixed, draw=draw)
-    run = bcfw._BlockRun(BCFW(draw=draw, fixed=fixed), dual, resolve(None, dual.batch), None)
+    run = Passes(BCFW(draw=draw, fixed=fixed), dual, resolve(None, dual.batch), Loop(), None)
     for _ in range(4):
         run.once()
     assert dual.value(run.iterate.x.tau) == pytest.approx(dual.value(tau), rel=1e-6)

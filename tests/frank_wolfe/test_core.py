@@ -2,22 +2,22 @@
 
 import tracemalloc
 from dataclasses import replace
-from unittest.mock import patch
+from itertools import product
 
 import numpy as np
 import pytest
-from scipy.optimize import approx_fprime, linear_sum_assignment
+from scipy.optimize import linear_sum_assignment
 
 from mlestruct.dual import Dual, interior
+from mlestruct.engine import Serial
 from mlestruct.features import Dense, NoFeatures
-from mlestruct.frank_wolfe import FrankWolfe, active_set, rounds
-from mlestruct.frank_wolfe.active_set import Iterate
-from mlestruct.native._door import (
-    StepLine,
-    line_slopes,
-    rebuild_point,
-    tangent_slopes,
-)
+from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning import iterate as module
+from mlestruct.learning.asking import Asked
+from mlestruct.learning.frank_wolfe import Rounds
+from mlestruct.learning.iterate import Iterate
+from mlestruct.learning.loop import Loop
+from mlestruct.native._door import step_jointly
 from mlestruct.oracle import resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
@@ -25,8 +25,6 @@ from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 
 N, M, D = 5, 6, 4
-ROWS = "vertex", "moment"
-POINT = "tau", "smooth", "rough", "stiff", "held", "r", "theta"
 
 
 def learning(seed=0, temperature=1.0, kind="perfect", **regulariser):
@@ -47,80 +45,51 @@ def learning(seed=0, temperature=1.0, kind="perfect", **regulariser):
 REGULARISERS = [{}, {"lam": 0.3, "prior": 0.2}, {"l1": 0.4, "lower": -0.1, "upper": 0.6}]
 
 
-def iterate_of(dual, rounds_done=0, **options):
-    """The iterate after some rounds, and the interior point."""
+def iterate_of(dual, rounds=0, **options):
+    """The iterate after some rounds."""
     oracle = resolve(None, dual.batch)
-    inner = interior(dual.batch, oracle, dual.entropy)
-    kept, step = [], rounds.take
-
-    def watched(solver, name, number, iterate, *rest):
-        step(solver, name, number, iterate, *rest)
-        kept[:] = [iterate]
-
-    with patch.object(rounds, "take", watched):
-        FrankWolfe(tol=0, rounds=rounds_done, **options).solve(dual, oracle)
-    return kept[0] if kept else Iterate.start(dual, inner.tau, inner.tau, active=False)
-
-
-def block_line(dual, tau, delta):
-    """φ along one joint direction as the kernel sees it."""
-    reg, r = dual.regulariser, dual.residual(tau)
-    change = dual.features.moments(dual.weigh(delta))
-    terms = np.array([reg.lam, reg.prior, reg.l1, reg.lower, reg.upper])
-    linear, quadratic = -float(dual.batch.bias @ dual.weigh(delta)), 0.0
-    if reg.plain:
-        linear -= float(reg.weights(r) @ change)
-        quadratic = float((change**2 / reg.lam).sum())
-    line = dual.entropy.line(tau, delta)
-    eights = -(-len(line.a) // 8)
-    padded = np.zeros((3, 8 * eights))
-    padded[:, : len(line.a)] = line.a, line.t, line.dt
-    given = D, np.arange(D), change, eights, *padded
-    return StepLine(linear, quadratic, 1.0, bool(reg.plain), D, r, terms, *given)
-
-
-def derivative(gamma, line):
-    out = np.empty(2)
-    line_slopes(line, gamma, out)
-    return out
+    run = Rounds(FrankWolfe(tol=0, **options), dual, oracle, Loop(), None)
+    asked = Asked(Serial(), dual.batch, oracle, 1)
+    for _ in range(rounds):
+        found = run.prove(asked)
+        run.said(found)
+        run.move(found)
+    return run.iterate
 
 
 @pytest.mark.parametrize("kind", ["perfect", "partial"])
 @pytest.mark.parametrize("regulariser", REGULARISERS)
-def test_the_line_search_differentiates_the_objective(regulariser, kind):
-    """φ′ and φ″ of the kernel are the finite differences of the dual's value."""
+def test_the_line_search_finds_where_the_objective_is_least(regulariser, kind):
+    """Its derivative changes sign there, or is negative at the end."""
     dual = learning(kind=kind, **regulariser)
     oracle = resolve(None, dual.batch)
     u = interior(dual.batch, oracle, dual.entropy).tau
-    vertex, _ = oracle.many(dual.batch, np.random.default_rng(1).standard_normal(len(u)))
-    delta = vertex - u
-    line = block_line(dual, u, delta)
-    terms = dual.entropy.line(u, delta)
-    for gamma in (0.0, 0.3, 0.7):
-        slope, curvature = derivative(gamma, line)
-        expected = approx_fprime([gamma], lambda g: dual.value(u + g[0] * delta), 1e-7)[0]
-        assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4)
-        rise = (derivative(gamma + 1e-6, line)[0] - derivative(gamma - 1e-6, line)[0]) / 2e-6
-        assert curvature == pytest.approx(rise, rel=1e-4)
-        kept = line.a.copy()
-        line.a[:] = 0.0
-        entropy = slope - derivative(gamma, line)[0]
-        line.a[:] = kept
-        assert entropy == pytest.approx(-terms.slope(gamma), rel=1e-9)
+    for seed, most in product(range(3), (0.05, 0.9)):
+        vertex, _ = oracle.many(dual.batch, np.random.default_rng(seed).standard_normal(len(u)))
+        iterate, taken, way = Iterate(dual, u, u), np.empty(1), vertex - u
+        step_jointly(iterate.x, vertex, dual.residual(u) - dual.residual(vertex), -most, taken)
+        np.testing.assert_allclose(iterate.x.tau, u + taken * way, atol=1e-15)
+        start, slope = (
+            dual.value(u + (at + 1e-6) * way) - dual.value(u + max(at - 1e-6, 0.0) * way)
+            for at in (0.0, taken[0])
+        )
+        assert 0.0 <= taken[0] <= most
+        inside = 0.0 < taken[0] < most
+        assert abs(slope) <= -1e-3 * start if inside else (slope < 0) == (taken[0] > 0)
 
 
 def test_a_full_set_forgets_atoms_but_no_mass(monkeypatch):
     """With room for four atoms τ stays the one the atoms rebuild, and their weights sum to 1."""
-    monkeypatch.setattr(active_set, "BUDGET", 1)
+    monkeypatch.setattr(module, "BUDGET", 1)
     dual = learning()
     iterate = iterate_of(dual, 90, step="pairwise")
-    assert iterate.atoms.cap == 4
-    assert (iterate.atoms.interior < 1.0).any()
-    tracked = iterate.x.tau.copy()
-    rebuild_point(iterate.p, iterate.atoms, iterate.x.tau)
-    np.testing.assert_allclose(iterate.x.tau, tracked, atol=1e-12)
-    used = np.arange(iterate.atoms.cap) < iterate.atoms.known[:, None]
-    total = iterate.atoms.rest + (iterate.atoms.weight * used).sum(axis=1)
+    x = iterate.x
+    assert iterate.limits[0] == 4 == x.known.max()
+    assert (x.interior < 1.0).any()
+    tracked = x.tau.copy()
+    iterate.synchronise()
+    np.testing.assert_allclose(x.tau, tracked, atol=1e-12)
+    total = x.rest + sum(numbers[:, 0] for *_, numbers in iterate.tree()[-1])
     np.testing.assert_allclose(total, 1.0, atol=1e-12)
     assert dual.batch.structures[0].contains(tracked.reshape(M, -1), 1e-9).all()
 
@@ -133,15 +102,14 @@ def test_the_compiled_slopes_are_the_entropys():
     iterate = iterate_of(dual, 20)
     tau, u, entropy, totals = iterate.x.tau, iterate.u, dual.entropy, dual.batch.totals
     for share in (0.0, 0.2):
-        at, slope = np.empty_like(tau), np.empty_like(tau)
-        energy, spread = out = np.empty((2, M))
-        tangent_slopes(iterate.p, iterate.x, share, u, at, slope, out)
+        one = iterate.tangent(share, np.zeros(D))
+        at = one.at
         np.testing.assert_allclose(at, (1 - share) * tau + share * u)
-        np.testing.assert_allclose(slope, bias + entropy.grad(at), rtol=1e-9)
-        np.testing.assert_allclose(energy, entropy.each(tau) + totals(bias * tau), rtol=1e-9)
+        np.testing.assert_allclose(one.score, bias + entropy.grad(at), rtol=1e-9)
+        np.testing.assert_allclose(one.energy, entropy.each(tau) + totals(bias * tau), rtol=1e-9)
         over = entropy.each(at) + totals(entropy.grad(at) * (tau - at)) - entropy.each(tau)
-        np.testing.assert_allclose(spread, over, atol=1e-9)
-        assert (spread >= -1e-12).all()
+        np.testing.assert_allclose(one.spread, over, atol=1e-9)
+        assert (one.spread >= -1e-12).all()
 
 
 def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
@@ -153,41 +121,33 @@ def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
     assert state.certificate.relative <= 1e-7
 
 
-@pytest.mark.parametrize(
-    ("name", "forge"),
-    [
-        ("cap", lambda cap: 10**6),
-        ("known", lambda known: known + 300),
-        ("vertex", lambda rows: rows._replace(width=rows.width + 10**6)),
-        ("vertex", lambda rows: rows._replace(width=-rows.width)),
-        ("vertex", lambda rows: rows._replace(length=rows.length + 10**6)),
-        ("vertex", lambda rows: rows._replace(length=rows.length[:-1])),
-        ("vertex", lambda rows: rows._replace(place=rows.place + 10**6)),
-        ("vertex", lambda rows: rows._replace(place=rows.place - N * N)),
-        ("vertex", lambda rows: rows._replace(place=rows.place.astype(float))),
-        ("vertex", lambda rows: rows._replace(place=None)),
-        ("vertex", lambda rows: rows._replace(place=rows.place.astype(np.int64))),
-        ("vertex", lambda rows: rows._replace(amount=np.ones(len(rows.place) - 1))),
-        ("moment", lambda rows: rows._replace(amount=None)),
-        ("moment", lambda rows: rows._replace(width=rows.width - 1)),
-        ("moment", lambda rows: rows._replace(amount=rows.amount[:-1])),
-        ("moment", lambda rows: rows._replace(place=np.arange(len(rows.amount)))),
-        ("rest", lambda rest: rest[:-1]),
-        ("base", lambda base: base.astype(np.float32)),
-        ("base_moment", lambda moment: np.append(moment, 0.0)),
-    ],
-)
-def test_what_kernels_would_follow_out_of_bounds_is_refused(name, forge):
+FORGED = [
+    lambda cap, known, slots: (10**6, known, slots),
+    lambda cap, known, slots: (cap, known + 300, slots),
+    lambda cap, known, slots: (cap, -known, slots),
+    lambda cap, known, slots: (cap, known[:-1], slots),
+    lambda cap, known, slots: (cap, known, slots[1:]),
+    lambda cap, known, slots: (0, known, slots),
+    lambda cap, known, slots: (cap, known, [(slots[0][0] + 10**6, *slots[0][1:]), *slots[1:]]),
+    lambda cap, known, slots: (cap, known, [(slots[0][0], np.ones(3), slots[0][2]), *slots[1:]]),
+    lambda cap, known, slots: (cap, known, [(*slots[0][:2], slots[0][2][1:]), *slots[1:]]),
+]
+
+
+@pytest.mark.parametrize("forge", FORGED)
+def test_what_kernels_would_follow_out_of_bounds_is_refused(forge):
     """A file may say anything and still have its checksum right."""
     iterate = iterate_of(learning(), 20)
-    *rest, atoms = iterate.tree()
-    forged = active_set.Atoms._make(atoms)
-    whole = getattr(forged, name)
-    whole = active_set.Rows._make(whole) if name in ROWS else whole
-    forged = forged._replace(**{name: forge(whole)})
-    with pytest.raises(ValueError, match=r"active set of another problem|expected, found"):
-        iterate.recall((*rest, tuple(forged)))
-    iterate.recall((*rest, atoms))
+    whole = iterate.tree()
+    floor, (cap, sparse), arrays, slots = whole
+    place = module.KEPT.index("known")
+    cap, known, forged = forge(cap, arrays[place], slots)
+    arrays = (*arrays[:place], known, *arrays[place + 1 :])
+    again = iterate_of(learning())
+    with pytest.raises((ValueError, IndexError)):
+        again.recall((floor, (cap, sparse), arrays, forged))
+    again.recall(whole)
+    assert again.x.tau.tobytes() == iterate.x.tau.tobytes()
 
 
 @pytest.mark.parametrize("step", ["pairwise", "block"])

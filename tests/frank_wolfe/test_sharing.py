@@ -10,8 +10,7 @@ from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import Dual
 from mlestruct.features import Dense
 from mlestruct.frank_wolfe import FrankWolfe
-from mlestruct.frank_wolfe import sharing as module
-from mlestruct.frank_wolfe.sharing import Sharing
+from mlestruct.learning.steering import Sharing
 from mlestruct.oracle import Solver, Validated
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.batch import Batch
@@ -64,22 +63,21 @@ def test_examples_of_other_data_share_nothing(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_kernel_finds_what_a_plain_search_finds(seed):
+def test_the_best_answer_is_what_a_plain_search_finds(seed):
     rng = np.random.default_rng(seed)
     dual, *_ = knapsacks(seed, rng.choice([12, 24], 7))
     batch, sharing = dual.batch, Sharing.of(dual.batch)
     answers = [rng.integers(0, 2, batch.size).astype(float) for _ in range(3)]
     score, tau = rng.standard_normal(batch.size), rng.uniform(0.4, 0.6, batch.size)
-    found, lead = np.zeros(batch.size), np.zeros(len(batch))
-    known = module._rows(batch, answers)
-    module.best_of_kin(sharing.kin, known, score, tau, found, lead)
+    sharing.answers = answers
+    found, lead = sharing.best(batch, score, tau)
     for m in range(len(batch)):
         part = batch.coordinates(m)
         kin = [k for k in range(len(batch)) if batch.which[k] == batch.which[m]]
         rows = np.array([one[batch.coordinates(k)] for one in answers for k in kin])
         worth = rows @ score[part] - tau[part] @ score[part]
-        assert lead[m] == pytest.approx(max(worth.max(), 0.0))
-        best = rows[np.argmax(worth)] if worth.max() > 0 else np.zeros(len(rows[0]))
+        assert lead[m] == pytest.approx(worth.max())
+        best = rows[np.argmax(worth)]
         assert (found[part] == best).all()
 
 
@@ -101,6 +99,4 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path):
 def test_what_no_run_left_is_refused(tree):
     dual, *_ = knapsacks(0, [20] * 3)
     with pytest.raises(ValueError, match="expected"):
-        Sharing.recalled(dual.batch, tree)
-    with pytest.raises(ValueError, match="another problem"):
-        Sharing.recalled(dual.batch.select([0]), ((), 0, 0))
+        Sharing.of(dual.batch).recall(tree, dual.batch)

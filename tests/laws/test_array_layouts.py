@@ -41,6 +41,7 @@ from mlestruct.inference.mean_field import MeanFieldAscent
 from mlestruct.inference.routine import ROUTINES
 from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
 from mlestruct.lazy import homes
+from mlestruct.learning import bcfw, frank_wolfe
 from mlestruct.oracle import Counted, Solver, Validated, load
 from mlestruct.oracle.registry import CATALOGUE
 from mlestruct.structures.base import Structure, one_of
@@ -336,7 +337,11 @@ def _numbers(found, depth=0, seen=()):
         parts = found
     elif dataclasses.is_dataclass(found):
         names = [field.name for field in dataclasses.fields(found)]
-        parts = [getattr(found, name) for name in names if not re.search("second|history", name)]
+        parts = [
+            getattr(found, name)
+            for name in names
+            if not re.search("second|history|asking|cost", name)
+        ]
     else:
         return []
     return [number for part in parts for number in _numbers(part, depth + 1, seen)]
@@ -608,6 +613,8 @@ def _structure(name, rng):
     ms.certificate(dual, own, theta, taus, at=taus, mixture=True)
     ms.FrankWolfe(tol=1e-2).solve(dual, own, taus)
     next(ms.BCFW(rounds=2).run(dual, own, taus))
+    frank_wolfe.FrankWolfe(tol=1e-2).solve(dual, own, taus)
+    bcfw.BCFW(rounds=2).solve(dual, own, taus)
 
 
 def _asked(features, theta, tau):

@@ -1,0 +1,89 @@
+"""An oracle asked for fixed shares of the examples, wherever an engine has them."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mlestruct.errors import counted_from
+from mlestruct.oracle import Answers, Oracle, memory, remember
+from mlestruct.oracle.wrappers import Around
+from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
+from mlestruct.trees import Tree
+
+
+@dataclass(frozen=True)
+class OraclePart:
+    """Some examples and their oracle, for engines; ``first`` is the number of the first of them."""
+
+    batch: Batch[Any]
+    oracle: Oracle[Any]
+    first: int = 0
+
+    def answer(self, scores: Array, warm: object = None) -> tuple[Answers, None]:
+        """Return the oracle's answers; its errors count examples from ``first``."""
+        try:
+            return self.oracle.many(self.batch, scores), None
+        except Exception as error:
+            if not hasattr(error, "__notes__"):  # a solver says which example it was
+                last = self.first + len(self.batch) - 1
+                error.add_note(f"the oracle raised this, asked about {self.first} to {last}")
+            raise counted_from(error, self.first) from error.__cause__
+
+    def pack(self, warm: object = None) -> Tree:
+        """Return what the oracle remembers of this batch."""
+        return memory(self.oracle, self.batch)
+
+    def unpack(self, tree: Tree) -> None:
+        """Let the oracle remember it."""
+        remember(self.oracle, self.batch, tree)
+
+    def halves(self, arguments: tuple[Any, ...]) -> list[tuple[OraclePart, tuple[Any, ...]]]:
+        """Return the two halves, each with its scores; a single example has none."""
+        if len(self.batch) == 1:
+            return []
+        one, other = (self.batch.select(part) for part in self.batch.shards(2))
+        scores, cut = arguments[0], one.size
+        return [
+            (OraclePart(one, self.oracle, self.first), (scores[:cut],)),
+            (OraclePart(other, self.oracle, self.first + len(one)), (scores[cut:],)),
+        ]
+
+
+@dataclass(frozen=True)
+class RemoteOracle(Around):
+    """An oracle asked where the engine has its parts: what it does there is not done here."""
+
+    engine: Any
+    oracle: Oracle[Any]
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        with closing(self.engine.open([OraclePart(batch, self.oracle)])) as running:
+            answers: Answers = running.ask("answer", [(scores,)])[0]
+        return answers
+
+
+class Asked:
+    """Asks the oracle for all examples, by ``count`` fixed parts of them on an engine."""
+
+    def __init__(self, engine: Any, batch: Batch[Any], oracle: Oracle[Any], count: int) -> None:
+        members = batch.shards(count)
+        own = replace(batch)  # oracles may remember a batch, and runs are not to know each other
+        parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
+        edges = np.cumsum([0, *(part.size for part in parts)])
+        self.slices = [slice(*edges[i : i + 2]) for i in range(len(parts))]
+        firsts = [int(part[0]) for part in members]
+        self.running = engine.open(
+            [OraclePart(part, oracle, first) for part, first in zip(parts, firsts, strict=True)]
+        )
+
+    def __call__(self, score: Array) -> Answers:
+        answers = self.running.ask("answer", [(score[place],) for place in self.slices])
+        return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
+
+    def close(self) -> None:
+        self.running.close()
