@@ -34,14 +34,16 @@ import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.estimators import SkipChainModel, capitalised_pairs
-from mlestruct.families.contrastive.objectives import BetheSteps, BlockSteps, Limit
+from mlestruct.families.contrastive.objectives import BetheSteps, Limit
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns
 from mlestruct.structures.entropy import Entropy
+from mlestruct.train.descents import SmallBatches
 from papers._run import Row, Setting, main
+from papers.relaxations import BlockSteps, FrankWolfeSteps, GibbsSteps, TreeSteps
 
 FOLDS, SEED = 5, 0
 QUARTERS, SAMPLE = 4, 60  # of all mails: so many of each to learn from, and as many to label
@@ -380,7 +382,7 @@ def hidden(setting: Setting) -> Iterator[Row]:
         "CF5-Bethe": bethe(5),
         "CF50-Bethe": bethe(50),
         "CF10-MF": METHODS["CF10-MF"],
-        "CF10-trees": partial(contrastive, k=10, free_energy="trees"),
+        "CF10-trees": partial(contrastive, free_energy=TreeSteps(10)),
         "pseudo-likelihood": pseudo_likelihood,
     }
     unseen, judged = grids_of(test.X, test.y)
@@ -440,7 +442,7 @@ def others(setting: Setting) -> Iterator[Row]:
 
 def sampled(k: int, **settings: Any) -> Any:
     """Contrastive divergence by k Gibbs sweeps."""
-    return contrastive(k=k, free_energy="samples", **settings)
+    return contrastive(free_energy=GibbsSteps(k), small=SmallBatches(), **settings)
 
 
 def kikuchi(solver: ms.FrankWolfe, **settings: Any) -> Any:
@@ -449,8 +451,8 @@ def kikuchi(solver: ms.FrankWolfe, **settings: Any) -> Any:
     They have no gradient to come to rest by, and a round takes some fifteen evaluations.
     """
     few = replace(solver, rounds=min(solver.rounds, KIKUCHI_ROUNDS))
-    steps = {"k": 10, "free_energy": "polytope", "rho": 1, "oracle": best_rows}
-    return contrastive(solver=few, **steps, **settings)
+    steps = FrankWolfeSteps(10, rho=1, oracle=best_rows)
+    return contrastive(solver=few, free_energy=steps, **settings)
 
 
 def best_rows(graph: ms.RegionGraph, score: Any) -> Any:

@@ -15,9 +15,9 @@ from mlestruct.families.contrastive.belief_optimisation import (
     couplings,
     logits,
 )
-from mlestruct.families.contrastive.objectives import BlockSteps, Contrastive
 from mlestruct.inference.exact import exact
 from mlestruct.inference.mean_field import MeanFieldAscent
+from mlestruct.learners.primal import PseudoLikelihood
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
@@ -106,7 +106,7 @@ def learning(inputs: Fields, expected: Fields) -> Iterator[Got]:
     Y = inputs.whole("Y", 2)
     batch, n = Batch.of(graph, list(Y)), graph.n_nodes
     scores = {"score": np.tile(score, len(Y))}
-    value, gradient, *_ = Contrastive(BlockSteps())(batch, scores, None, 0)
+    value, gradient, *_ = PseudoLikelihood()(batch, scores, None, 0)
     mean = gradient["score"].reshape(len(Y), -1).mean(axis=0) / n
     yield Got(("pl_objective",), value / (n * len(Y)))
     yield Got(("pl_grad_theta",), _parameters(graph, mean)[:n])

@@ -307,4 +307,18 @@ INLINE T logarithm(T x) {
     return add_times(everywhere<T>(0.0) - ((half - low) - f), power, LN2_HIGH);
 }
 
+// ln(1 + x) for x > -1 with all digits: the second term is what 1 + x has lost.
+template <class T>
+INLINE T logarithm_of_one_and(T x) {
+    const T u = 1.0 + x;
+    return logarithm(u) + (x - (u - 1.0)) / u;
+}
+
+INLINE double square_root(double x) { return __builtin_sqrt(x); }
+INLINE Row square_root(Row x) {
+    for (int p = 0; p < PARTS; ++p)
+        for (int k = 0; k < WIDTH; ++k) x.part[p][k] = __builtin_sqrt(x.part[p][k]);
+    return x;
+}
+
 #undef EACH_PART

@@ -15,20 +15,7 @@ constexpr double HIGHEST = 690.0;  // of an exponent: its exponential is below M
 INLINE double magnitude(double x) { return larger(x, -x); }
 INLINE Row magnitude(Row x) { return larger(x, -x); }
 INLINE double bounded_exponential(double x) { return exponential(smaller(x, HIGHEST)); }
-INLINE double square_root(double x) { return __builtin_sqrt(x); }
-INLINE Row square_root(Row x) {
-    for (int p = 0; p < PARTS; ++p)
-        for (int k = 0; k < WIDTH; ++k) x.part[p][k] = __builtin_sqrt(x.part[p][k]);
-    return x;
-}
 INLINE bool any(bool mask) { return mask; }
-
-// ln(1 + x) for x > -1 with all digits: the second term is what 1 + x has lost.
-template <class T>
-INLINE T logarithm_of_one_and(T x) {
-    const T u = 1.0 + x;
-    return logarithm(u) + (x - (u - 1.0)) / u;
-}
 
 // Up to eight edges in a row; in `straight` ones all tails are one node and heads are adjacent.
 struct Eight {

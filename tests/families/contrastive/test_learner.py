@@ -13,6 +13,7 @@ from mlestruct.learners import contrastive, lbp
 from mlestruct.learners.primal import only_seen
 from mlestruct.objectives.base import Head, Share, Sum
 from mlestruct.train.descents import SmallBatches
+from papers.relaxations import GibbsSteps
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 
@@ -57,7 +58,7 @@ def test_the_k_step_gradient_vanishes_at_the_end(k, rng):
     assert "gradient of no objective" in str(model.certificate)
 
 
-@pytest.mark.parametrize("free_energy", ["bethe", "mean_field", "trees"])
+@pytest.mark.parametrize("free_energy", ["bethe", "mean_field"])
 def test_learning_does_not_run_away(free_energy):
     train, _, _ = ms.data.grids((30, 0, 0), side=6)
     batch = ms.Batch.of(ms.grid(6, 6), train.y)
@@ -71,17 +72,14 @@ def test_learning_does_not_run_away(free_energy):
     assert np.abs(states[-1].theta).max() < 10
 
 
-@pytest.mark.parametrize("free_energy", ["bethe", "trees"])
-def test_hidden_labels_end_at_a_stationary_likelihood(free_energy, rng):
+def test_hidden_labels_end_at_a_stationary_likelihood(rng):
     """On chains many steps are exact: Φᵀ(E[v] − E[v | seen]) + λθ = 0 by enumeration."""
     graph, count = ms.chain(4, 2), 10
     y = [np.where(rng.random(4) < 0.3, -1, rng.integers(0, 2, 4)) for _ in range(count)]
     batch = only_seen(ms.Batch.of(graph, list(map(ms.Partial, y))))
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
-    settings = {"epsilon": 1e-9} if free_energy == "bethe" else {}
     sharp = ms.FrankWolfe(tol=1e-9, rounds=300)
-    learner = contrastive(solver=sharp, k=300, free_energy=free_energy, **settings)
-    model = learner.fit(batch, features)
+    model = contrastive(solver=sharp, k=300, epsilon=1e-9).fit(batch, features)
     scores = features.potentials(model.theta)
     moments = np.zeros(batch.size)
     for m, outcome in enumerate(y):
@@ -102,22 +100,11 @@ def test_small_batches_and_samples(rng):
         return sum(log_z) - scores @ batch.target
 
     small, few = SmallBatches(4, 0.1), ms.FrankWolfe(tol=0.0, rounds=20)
-    for settings in ({"k": 3}, {"k": 1, "free_energy": "samples"}):
+    for settings in ({"k": 3}, {"free_energy": GibbsSteps(1)}):
         learner = contrastive(solver=few, small=small, **settings)
         model = learner.fit(batch, features)
         assert loss(model.theta) < 0.9 * loss(np.zeros(features.d))
         assert (learner.fit(batch, features).theta == model.theta).all()
-    assert contrastive(free_energy="samples").small is not None
-
-
-def test_any_structure_by_its_oracle(rng):
-    matching = ms.BipartiteMatching(3)
-    batch = ms.Batch.of(matching, [rng.permutation(3) for _ in range(6)])
-    features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)) + batch.target[:, None])
-    learner = contrastive(rho=0.5, k=20, free_energy="polytope", solver=ms.FrankWolfe(rounds=15))
-    model = learner.fit(batch, features)
-    want = ms.mle_struct(rho=0.5, solver=SOLVER).fit(batch, features).theta
-    np.testing.assert_allclose(model.theta, want, rtol=0.1)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +112,7 @@ def test_any_structure_by_its_oracle(rng):
     [
         ({"k": 0}, "k is 0"),
         ({"free_energy": "gibs"}, "no free energy 'gibs'"),
-        ({"free_energy": "trees", "k": None}, "at k=None"),
+        ({"free_energy": "trees"}, "papers/relaxations"),
         ({"free_energy": "mean_field", "epsilon": 0.1}, "no use for epsilon=0.1"),
         ({"rho": 0.5}, "no use for rho=0.5"),
         ({"free_energy": BetheSteps(3), "epsilon": 0.1}, "no use for epsilon"),

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
+from mlestruct.families.contrastive.belief_optimisation import (
+    CLIP,
+    STEPS,
+    TOL,
+    Couplings,
+    couplings,
+    descend,
+    logits,
+    tables,
+)
+from mlestruct.inference.mean_field import compiled, uniform
 from mlestruct.inference.routine import Routine
+from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
 from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
@@ -121,3 +133,70 @@ class Limit:
         if held is not None:
             start, data, _ = given.many(held, scores)
         return BeforeAfter(-np.asarray(start), -end, data, tau, warm)
+
+
+@dataclass(frozen=True)
+class BetheSteps:
+    """Binary pairwise graphs: marginals start at |y − ε|, for at 0 and 1 logits are infinite.
+
+    Moments of the data are those of y itself. ``tol`` ends a relaxation early, once no slope by a
+    logit is larger. Steps are down the slopes by marginals, or ``by="logits"``, as the paper's,
+    which leave 0 and 1 slowly. O(k · edges).
+    """
+
+    steps: int = 10
+    epsilon: float = 1e-4
+    tol: float = 1e-6
+    exact: bool = False
+    by: Literal["marginals", "logits"] = "marginals"
+
+    def __post_init__(self) -> None:
+        if self.by not in ("marginals", "logits"):
+            raise ValueError(f"steps are by marginals or logits, not by {self.by!r}")
+
+    def __call__(
+        self, batch: Batch[FactorGraph], scores: Array, warm: Couplings | None
+    ) -> BeforeAfter:
+        assert batch.target is not None
+        graph = couplings(batch) if warm is None else warm
+        y, z = batch.target[graph.place], batch.target[graph.place - 1]
+        known, clamped = (y == 1) | (z == 1), graph.fixed >= 0
+        state = np.where(clamped, graph.fixed, np.where(known, y, 0.5))
+        a = logits(np.clip(state, self.epsilon, 1 - self.epsilon))
+        sharp = CLIP * np.sign(state - 0.5)
+        data = batch.target
+        if not (known | clamped).all():
+            held = known | clamped
+            a = descend(graph, scores, a, held, STEPS, TOL).a
+            data = tables(graph, scores, np.where(held, sharp, a))
+        plain = self.by == "logits"
+        found = descend(graph, scores, a, clamped, self.steps, self.tol, plain)
+        tau = tables(graph, scores, np.where(clamped, sharp, found.a))
+        return BeforeAfter(found.before, found.after, data, tau, graph)
+
+
+@dataclass(frozen=True)
+class MeanFieldSteps:
+    """Any labelled graph without forbidden entries, from q = y: no smoothing is needed.
+
+    All nodes move together, a share a of the way to their best responses. Each example has its own
+    a: halved, and the sweep taken again, where F would rise, and growing by a tenth, to at most 1,
+    otherwise. O(Σ table sizes · order) per sweep.
+    """
+
+    steps: int = 10
+    exact: bool = False
+
+    def __call__(self, batch: Batch[FactorGraph], scores: Array, warm: Any) -> BeforeAfter:
+        assert batch.target is not None
+        data, tau = batch.target.copy(), np.empty(batch.size)
+        start, end = np.empty(len(batch)), np.empty(len(batch))
+        for graph, members in batch.groups():
+            full, even = compiled(graph), uniform(graph)
+            known = seen(graph, batch.rows(batch.target, members))
+            part = np.empty((2, len(members)))
+            examples = MessageExamples(len(members), len(scores), batch.offsets[members], scores)
+            nodes = SeenNodes(len(members), graph.n_nodes, graph.size, known, even)
+            relax_products(full, examples, nodes, self.steps, data, tau, part)
+            start[members], end[members] = part
+        return BeforeAfter(start, end, data, tau)
