@@ -111,7 +111,7 @@ def _paired(
     dual = mle_struct(fitted.rho, regulariser=fitted.ridge).dual(batch, asked.model.features)
     tau = marginals(batch, dual.scores(fitted.coef), rho=fitted.rho).tau
     check()
-    found = Sandwich.of(dual, fitted.coef, tau, "parts")
+    found = Sandwich.of(dual, fitted.coef, tau)
     if refusal(asked, found.rank) is None:
         return None
     count = d - found.rank

@@ -1,22 +1,26 @@
-"""The sandwich of ridge weights: for one matching, whose pairs are the independent units.
+"""The sandwich of ridge weights: for few matchings, whose pairs are the independent units.
 
-Of many examples :mod:`mlestruct.statistics` makes intervals that hold for few of them, too.
+It needs the Hessian of the surrogate log Z: how τ answers to scores, seen through the features. Of
+many examples :mod:`mlestruct.statistics` makes intervals that hold for few of them, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 from scipy.special import stdtrit
 
 from mlestruct.dual import Dual
-from mlestruct.inference.curvature import Response, binding, node_sums, respond
+from mlestruct.inference.matching.odd import binding
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers
 
+RIDGE = 1e-13  # for the constraints' redundant rows, relative
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
 PAIRS = 3.0  # undecided pairs for every identified weight, from which on intervals hold
 
@@ -53,27 +57,26 @@ class Sandwich:
     undecided: float
 
     @classmethod
-    def of(cls, dual: Dual, theta: Array, tau: Array, meat: Literal["model", "parts"]) -> Sandwich:
-        """At the optimum θ with its τ; ``meat`` is how J is estimated.
+    def of(cls, dual: Dual, theta: Array, tau: Array) -> Sandwich:
+        """At the optimum θ with its τ: J is that of the observed pairs and singles of matchings.
 
-        ``model``: the surrogate's own variance, J = Σ w²H. ``parts``: from the observed pairs and
-        singles of large matchings, each less what its nodes explain. O(d) solves each.
+        Each less what its nodes explain. O(d) solves for each matching.
         """
-        if meat not in ("model", "parts"):
-            raise ValueError(f"meat is model or parts, not {meat!r}")
+        batch = dual.batch
         if not dual.regulariser.plain:
             raise ValueError("standard errors need a ridge: no l1, bounds or fixed weights")
+        if batch.target is None:
+            raise ValueError("standard errors are for observed matchings, and nothing is observed")
         H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
-        units, undecided, sets = 0, 0.0, binding(dual, theta)
-        for m, weight in enumerate(dual.batch.weight):
-            response = respond(dual, m, tau, sets[m])
-            rows = _parts(dual, m, response) if meat == "parts" else None
+        units, undecided, sets = 0, 0.0, binding(dual.entropy, dual.scores(theta))
+        for m, weight in enumerate(batch.weight):
+            response, part = respond(dual, m, tau, sets[m]), batch.coordinates(m)
+            rows = response.rows(batch.target[part])
             H += weight * response.hessian
-            J += weight**2 * (response.hessian if rows is None else rows.T @ rows)
-            units += 1 if rows is None else len(rows)
-            undecided += 1.0 if rows is None else len(rows) * _doubt(dual, m, tau)
-        H, J = (H + H.T) / 2, (J + J.T) / 2
-        inverse, null = _pseudo_inverse(H)
+            J += weight**2 * rows.T @ rows
+            units += len(rows)
+            undecided += len(rows) * _doubt(batch.structure(m), tau[part])
+        inverse, null = _pseudo_inverse((H + H.T) / 2)
         debiased = theta + inverse @ dual.residual(tau)
         return cls(theta, debiased, inverse @ J @ inverse, null, units, undecided)
 
@@ -109,22 +112,10 @@ class Sandwich:
         return Contrast(estimate, error, estimate - width, estimate + width, True)
 
 
-def _parts(dual: Dual, m: int, response: Response) -> Array:
-    """The rows of an example's observed pairs and singles."""
-    if response.rows is None or dual.batch.target is None:
-        kind = type(dual.batch.structure(m)).__name__
-        raise ValueError(f"meat='parts' is for observed matchings, not for a {kind}")
-    return np.asarray(response.rows(dual.batch.target[dual.batch.coordinates(m)]))
-
-
-def _doubt(dual: Dual, m: int, tau: Array) -> float:
+def _doubt(structure: Any, tau: Array) -> float:
     """The mean over nodes of 1 − Σ p², p being what a node may do: its pairs, and being single."""
-    structure, point = dual.batch.structure(m), tau[dual.batch.coordinates(m)]
-    assert isinstance(structure, (BipartiteMatching, Matching))
-    alone = np.zeros(0)
-    if len(structure.optional):
-        alone = np.maximum(1.0 - node_sums(structure, point[:, None])[structure.optional, 0], 0.0)
-    return max(1.0 - float(2.0 * point @ point + alone @ alone) / structure.n_nodes, 0.0)
+    alone = _slack(structure, tau)
+    return max(1.0 - float(2.0 * tau @ tau + alone @ alone) / structure.n_nodes, 0.0)
 
 
 def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
@@ -137,6 +128,98 @@ def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
     vector = scale[:, None] * vector
     null = np.linalg.qr(vector[:, ~live])[0] if not live.all() else np.zeros((len(H), 0))
     return (vector[:, live] / value[live]) @ vector[:, live].T, null
+
+
+class Response(NamedTuple):
+    """One matching: the Hessian Φᵀ(∂τ/∂score)Φ, and its households' rows once nodes are taken out.
+
+    ``rows(vertex)`` are the feature rows of a matching's pairs, and of who stays single, less what
+    their nodes explain: they add up to the observed moments less a constant.
+    """
+
+    hessian: Array
+    rows: Callable[[Array], Array]
+
+
+def respond(dual: Dual, m: int, tau: Array, sets: Any) -> Response:
+    """The response of example m at its maximiser τ (a flat array of the whole batch).
+
+    V − V Bᵀ (K + B V Bᵀ)⁻¹ B V between the features: B the edges of the nodes and those inside each
+    odd set of ``sets``, which bind; V the slopes of the edges' own entropies, K what slack gives.
+    A dense solve; features that offer ``weighted`` are never expanded.
+    """
+    batch, entropy, structure = dual.batch, dual.entropy, dual.batch.structure(m)
+    if not isinstance(structure, (Matching, BipartiteMatching)):
+        kind = type(structure).__name__
+        raise ValueError(f"standard errors are for observed matchings, not for a {kind}")
+    part = batch.coordinates(m)
+    features: Any = dual.features.select(np.array([m]))
+    point, full = tau[part], None
+    diagonal = entropy.a[part] * (1.0 - point) + entropy.b[part] * point
+    v = np.divide(point * (1.0 - point), diagonal, out=np.zeros_like(point), where=diagonal != 0)
+    low, high = structure.nodes_of(np.arange(structure.size))
+    if hasattr(features, "weighted"):
+        second, sums = features.weighted(v)
+    else:
+        full = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
+        second, sums = full.T @ (v[:, None] * full), _node_sums(structure, v[:, None] * full)
+
+    def given(k: Ints) -> Array:
+        """The feature rows of edges."""
+        return np.asarray(features.rows(low[k], high[k]) if full is None else full[k])
+
+    n = structure.n_nodes
+    system = np.zeros((n, n))
+    system[low, high] = system[high, low] = v
+    system[np.diag_indices(n)] = system.sum(axis=0)
+    if len(structure.optional):
+        optional, rho = structure.optional, float(entropy.counting[batch.which[m]][-1])
+        slack = _slack(structure, point) / max(rho * entropy.temperature, 1e-12)
+        system[optional, optional] += slack
+    nodes = np.einsum("ii->i", system)
+    nodes[nodes == 0] = 1.0  # nodes without a live edge
+    nodes += RIDGE * nodes.mean()  # the gauge between two sides
+    inside = np.asarray(sets, dtype=float).reshape(-1, n).T
+    if inside.shape[1]:
+        held = inside[low] * inside[high]
+        weighed = v[:, None] * held
+        across = _node_sums(structure, weighed)
+        system = np.block([[system, across], [across.T, held.T @ weighed]])
+        more = [v[k] @ given(k) for k in map(np.flatnonzero, held.T)]
+        sums = np.vstack([sums, more])
+    effects = _solved(system, sums)
+
+    def rows(vertex: Array) -> Array:
+        k = np.flatnonzero(vertex > 0.5)
+        u, w = low[k], high[k]
+        shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[n:]
+        alone = np.setdiff1d(structure.optional, np.concatenate([u, w]))
+        return np.concatenate([given(k) - shared, -effects[alone]])
+
+    return Response(second - sums.T @ effects, rows)
+
+
+def _solved(system: Array, sums: Array) -> Array:
+    """system⁻¹ sums. Definite up to ρ = ½ where no sets bind; Cholesky takes half the time then."""
+    try:
+        factor = cho_factor(system, lower=True, check_finite=False)
+        return np.asarray(cho_solve(factor, sums, check_finite=False))
+    except LinAlgError:
+        return solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
+
+
+def _node_sums(structure: Any, columns: Array) -> Array:
+    """What the edges of every node add up to, in each column."""
+    low, high = structure.nodes_of(np.arange(structure.size))
+    out = np.zeros((structure.n_nodes, columns.shape[1]))
+    np.add.at(out, low, columns)
+    np.add.at(out, high, columns)
+    return out
+
+
+def _slack(structure: Any, tau: Array) -> Array:
+    """How probable it is that each node that may stay single does."""
+    return np.maximum(1.0 - _node_sums(structure, tau[:, None])[structure.optional, 0], 0.0)
 
 
 def echelon(rows: Array) -> Array:

@@ -122,7 +122,7 @@ def sandwich(
         from mlestruct.inference import marginals
 
         tau = marginals(sample.batch, sample.near.potentials(theta), rho=rho).tau
-    return Sandwich.of(dual, theta, tau, "parts")
+    return Sandwich.of(dual, theta, tau)
 
 
 def choose(

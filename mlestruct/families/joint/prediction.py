@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
+from scipy.sparse.linalg import splu
 
-from mlestruct import Batch, Entropy, Regulariser, exact
-from mlestruct.dual import Dual
+from mlestruct import Batch, Entropy, exact
 from mlestruct.errors import ConvergenceWarning, outside
-from mlestruct.features import Dense
 from mlestruct.inference import marginals
-from mlestruct.inference.curvature import respond
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners.tree_reweighted import Matched
 from mlestruct.structures import FactorGraph
@@ -23,6 +22,7 @@ from mlestruct.structures.entropy import Rho
 
 LARGEST = 4000  # coordinates of which the response to each other's scores is listed
 NUDGE, LEFT = 1e-8, 1e-4  # a change of scores, and how far it may move marginals that are stable
+RIDGE = 1e-13  # for the constraints' redundant rows
 TINY, HUGE = 1e-100, 1e100  # variances and log-likelihoods beyond leave floating point
 
 
@@ -203,5 +203,13 @@ def stability(graph: FactorGraph, score: Array, rho: Rho) -> float:
         raise ValueError(f"stability is dense algebra: {graph.size} coordinates, at most {LARGEST}")
     batch: Batch[Any] = Batch.of(graph, bias=score)
     entropy = Entropy.of(batch, rho, allow_nonconvex=True)
-    dual = Dual(batch, Dense.of(batch, np.eye(graph.size)), entropy, Regulariser.of(0))
-    return float(np.linalg.eigvalsh(respond(dual, 0, tau).hessian)[-1])
+    # max ⟨δ, x⟩ − ½ Σ (a/τ) x² over A x = 0 for every unit δ, scaled by √τ.
+    A, root = graph.constraints().A, np.sqrt(tau)
+    B = sp.csr_array(A @ sp.diags_array(root))
+    top, corner = sp.diags_array(entropy.a + (tau <= 0)), np.full(B.shape[0], -RIDGE)
+    system = sp.block_array([[top, B.T], [B, sp.diags_array(corner)]], format="csc")
+    right = np.vstack([np.diag(root), np.zeros((B.shape[0], graph.size))])
+    factor = splu(system)
+    found = factor.solve(right)
+    found += factor.solve(right - system @ found)
+    return float(np.linalg.eigvalsh(root[:, None] * found[: graph.size])[-1])
