@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4800,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3211, r"mlestruct/inference/"),
+    "inference": (3110, r"mlestruct/inference/"),
     "learning": (
         5067,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
@@ -37,10 +37,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2976, r"mlestruct/estimators/"),
-    "families": (1864, r"mlestruct/families/"),
+    "families": (1871, r"mlestruct/families/"),
     "extras": (1840, r"mlestruct/"),
 }
-RAW = {"tests": 33974, "benchmarks": 7603}  # all lines, blank ones and comments included
+RAW = {"tests": 33955, "benchmarks": 7603}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -19,21 +19,19 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from mlestruct.inference.matching.scaling import Scaling, WarmPrices
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL
-from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.base import Array, Marks, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.matching import Matching
 from mlestruct.structures.odd_sets import EXACT, SMALL, calm, odd_set_proof, violated_sets
 from mlestruct.trees import Tree, like
 
-Priced = tuple[NDArray[np.bool_], Array]  # of a group: (examples × sets × nodes), prices
 ROUNDS = 50  # of looking for what is broken
 STEPS = 40  # of Newton, for one family of sets
 LOW = 0.1  # ρ from which slacks have entropy enough for Newton
@@ -48,7 +46,7 @@ DOUBT = 1e-7  # relative: of values near vertices above ρ = ½
 class Family(NamedTuple):
     """Odd sets as rows of flags over the nodes, and their prices; a row without a price is none."""
 
-    sets: NDArray[np.bool_]
+    sets: Marks
     price: Array
 
     @property
@@ -65,7 +63,7 @@ class Family(NamedTuple):
     def priced(self) -> Family:
         return Family(self.sets[self.price > 0], self.price[self.price > 0])
 
-    def joined(self, sets: NDArray[np.bool_]) -> Family:
+    def joined(self, sets: Marks) -> Family:
         """With those of more sets that are not among them."""
         known = {row.tobytes() for row in self.sets}
         fresh = [row for row in sets if row.tobytes() not in known]
@@ -97,12 +95,8 @@ class Cohort:
     def at(self, family: Family, warm: list[WarmPrices]) -> DualPoint:
         """O(edges) a sweep."""
         scores = self.score - family.cut(self.structure)
-        found = self.scaling.many(Batch.of(self.structure, count=1), scores, warm)
-        return self.known(family, found.log_z[0], found.tau, found.warm)
-
-    def known(self, family: Family, log_z: float, tau: Array, warm: list[WarmPrices]) -> DualPoint:
-        """Where scaling has been already."""
-        return DualPoint(float(log_z) + family.worth, self.left(family, tau), tau, warm)
+        log_z, tau, warm = self.scaling.many(Batch.of(self.structure, count=1), scores, warm)
+        return DualPoint(float(log_z[0]) + family.worth, self.left(family, tau), tau, warm)
 
     def left(self, family: Family, tau: Array) -> Array:
         """(|S| − 1)/2 − Σ τ inside S: D's slope."""
@@ -172,26 +166,20 @@ class Cohort:
         return float(np.abs(at.left[free]).max(initial=0.0))
 
     def repriced(
-        self, family: Family, log_z: float, tau: Array, warm: list[WarmPrices],
-        broken: NDArray[np.bool_],
-    ) -> tuple[Family, DualPoint]:  # fmt: skip
-        """The least D over all odd sets, from a family and what is broken without it.
-
-        log Z and τ are those of the degrees alone.
-        """
-        for turn in range(ROUNDS):
+        self, family: Family, warm: list[WarmPrices], broken: Marks
+    ) -> tuple[Family, DualPoint]:
+        """The least D over all odd sets, from a family and what is broken without it."""
+        for _ in range(ROUNDS):
             family = family.priced().joined(broken)
-            alone = turn == 0 and not family.price.any()
-            now = self.known(family, log_z, tau, warm) if alone else self.at(family, warm)
-            family, now = self.priced(family, now)
-            warm, tau = now.warm, now.tau
+            family, now = self.priced(family, self.at(family, warm))
+            warm = now.warm
             if late():
                 break
-            broken = violated_sets(self.structure, tau)
+            broken = violated_sets(self.structure, now.tau)
             if len(family.joined(broken).sets) == len(family.sets):
                 break
         family, kept = family.priced(), len(broken) == 0
-        return family, now._replace(tau=self.inside(family, tau), kept=kept)
+        return family, now._replace(tau=self.inside(family, now.tau), kept=kept)
 
     def inside(self, family: Family, tau: Array) -> Array:
         """Without what sets hold too much, where nodes may be single; else the hull's to mend."""
@@ -202,10 +190,10 @@ class Cohort:
 
 
 class HullState(NamedTuple):
-    """Where the next call starts: scaling's state, and every example's sets and their prices."""
+    """Where the next call starts: scaling's state, and odd sets with prices by example."""
 
     scaling: list[WarmPrices]
-    sets: list[Priced]
+    sets: dict[int, Family]
     mixtures: Any = None  # flags of examples whose last τ breaks no odd set
 
 
@@ -243,27 +231,23 @@ class HullScaling(Routine):
         """Over the degrees; then example by example, where sets bind or did in the last call."""
         scores = batch.vector(scores, "scores")
         log_z, tau, state = self.scaling.many(batch, scores, warm and warm.scaling)
-        sets = self._none(batch) if warm is None else warm.sets
+        sets = {} if warm is None else warm.sets
         if self.coarse:
             return Beliefs(log_z, tau, HullState(state, sets))
-        kept, mixtures = [], np.zeros(len(batch), dtype=bool)
-        for (structure, members), here, known in zip(batch.groups(), state, sets, strict=True):
-            families = [Family(flags[:0], price[:0]) for flags, price in zip(*known, strict=True)]
-            rows = batch.rows(tau, members)
+        kept, mixtures = dict[int, Family](), np.zeros(len(batch), dtype=bool)
+        for (structure, members), here in zip(batch.groups(), state, strict=True):
             mixtures[members] = _odd(structure)
-            for i, broken in _broken(structure, rows):
+            for i, broken in _broken(structure, batch.rows(tau, members)):
+                m = int(members[i])
+                mixtures[m] = False
                 if broken is None:
-                    mixtures[members[i]] = False
                     continue
-                place = batch.coordinates(members[i])
-                one = Cohort(structure, scores[place], replace(self.scaling, residual=FINE))
-                before = Family(known[0][i], known[1][i]).priced()
-                found_so_far = log_z[members[i]], tau[place], [here.at(slice(i, i + 1))]
-                families[i], found = one.repriced(before, *found_so_far, broken)
-                log_z[members[i]], tau[place] = found.value, found.tau
-                mixtures[members[i]] = found.kept
+                place, own = batch.coordinates(m), replace(self.scaling, residual=FINE)
+                before = sets.get(m, Family(broken[:0], np.zeros(0)))
+                one = Cohort(structure, scores[place], own)
+                kept[m], found = one.repriced(before, [here.at(slice(i, i + 1))], broken)
+                log_z[m], tau[place], mixtures[m] = found.value, found.tau, found.kept
                 here.put(slice(i, i + 1), found.warm[0])
-            kept.append(_stacked(families))
         return Beliefs(log_z, tau, HullState(state, kept, mixtures))
 
     def mixtures(self, warm: HullState) -> Any:
@@ -274,47 +258,35 @@ class HullScaling(Routine):
         scores = batch.vector(scores, "scores")
         value = as_numbers(value, "values")
         cut, worth = np.zeros(batch.size), np.zeros(len(batch))
-        for (structure, members), known in zip(batch.groups(), warm.sets, strict=True):
-            for m, *of in zip(members, *known, strict=True):
-                family = Family(*of).priced()
-                if len(family.sets):
-                    cut[batch.coordinates(m)] = family.cut(structure)
-                    worth[m] = family.worth
+        for m, family in warm.sets.items():
+            cut[batch.coordinates(m)] = family.cut(batch.structure(m))
+            worth[m] = family.worth
         within = self.scaling.above(batch, scores - cut, warm.scaling, value - worth)
         return np.asarray(within + worth)
 
     def pack(self, warm: HullState) -> Tree:
-        return self.scaling.pack(warm.scaling), warm.sets
+        return self.scaling.pack(warm.scaling), {m: tuple(kept) for m, kept in warm.sets.items()}
 
     def unpack(self, batch: Batch[Any], tree: Tree) -> HullState:
         scaling, sets = tree
-        for (structure, members), (flags, price) in zip(batch.groups(), sets, strict=True):
-            nodes = structure.n_nodes if _odd(structure) else 0
-            count = price.shape[1]
-            like(flags, np.zeros((len(members), count, nodes), dtype=bool))
-            like(price, np.zeros((len(members), count)))
-            if not ((price == 0) | ((price > 0) & (flags.sum(axis=2) % 2 == 1))).all():
+        for m, (flags, price) in sets.items():
+            like(flags, np.zeros((len(price), batch.structure(m).n_nodes), dtype=bool))
+            like(price, np.zeros(len(flags)))
+            if not ((price > 0) & (flags.sum(axis=1) % 2 == 1)).all():
                 raise ValueError("odd sets with prices expected")
-        return HullState(self.scaling.unpack(batch, scaling), list(sets))
-
-    def _none(self, batch: Batch[Any]) -> list[Priced]:
-        shapes = [(len(m), 0, s.n_nodes if _odd(s) else 0) for s, m in batch.groups()]
-        return [(np.zeros(shape, dtype=bool), np.zeros(shape[:2])) for shape in shapes]
+        known = {m: Family(*kept) for m, kept in sets.items()}
+        return HullState(self.scaling.unpack(batch, scaling), known)
 
 
-def binding(entropy: Entropy, scores: Array) -> list[NDArray[np.bool_]]:
+def binding(entropy: Entropy, scores: Array) -> list[Marks]:
     """Every example's odd sets that have a price at these scores: rows of flags over its nodes."""
     batch, direct = entropy.batch, HullScaling.serve(entropy)
-    each = [np.zeros((0, 0), dtype=bool)] * len(batch)
-    if direct is not None:
-        state = direct.many(batch, scores).warm
-        for (_, members), (sets, price) in zip(batch.groups(), state.sets, strict=True):
-            for m, flags, priced in zip(members, sets, price > 0, strict=True):
-                each[m] = flags[priced]
-    return each
+    sets = {} if direct is None else direct.many(batch, scores).warm.sets
+    none = np.zeros((0, 0), dtype=bool)
+    return [sets[m].sets if m in sets else none for m in range(len(batch))]
 
 
-def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, NDArray[np.bool_] | None]]:
+def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, Marks | None]]:
     """The rows that break odd sets, and the sets; None where there was no time to look."""
     if not _odd(structure):
         return
@@ -350,13 +322,3 @@ def _newton(curvature: Array, slope: Array, price: Array) -> Array:
         return np.asarray(nnls(root[:, None] * axes.T, goal)[0] - price)
     except RuntimeError:  # it went round in circles
         return np.zeros_like(price)
-
-
-def _stacked(families: list[Family]) -> Priced:
-    """Families of any sizes in arrays with the example first; what is missing has no price."""
-    most = max((len(family.price) for family in families), default=0)
-    sets = np.zeros((len(families), most, families[0].sets.shape[1]), dtype=bool)
-    price = np.zeros((len(families), most))
-    for i, family in enumerate(families):
-        sets[i, : len(family.sets)], price[i, : len(family.price)] = family
-    return sets, price

@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 import mlestruct as ms
 from mlestruct.errors import Infeasible
 from mlestruct.inference import best
-from mlestruct.inference.matching.odd import HullScaling, HullState, binding
+from mlestruct.inference.matching.odd import Family, HullScaling, HullState, binding
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
 from mlestruct.objectives import Sum
@@ -101,12 +101,12 @@ def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, 
     corners, n = listed(structure), structure.n_nodes
     for _ in range(30):
         score = rng.choice([0.3, 3.0, 20.0]) * rng.standard_normal(structure.size)
-        sets = np.zeros((1, 4, n), dtype=bool)
-        for row in sets[0]:
+        sets = np.zeros((4, n), dtype=bool)
+        for row in sets:
             row[rng.permutation(n)[: rng.choice([3, 5, 7])]] = True
-        price = rng.choice([0.0, 0.1, 2.0, 30.0], (1, 4))
+        price = rng.choice([0.0, 0.1, 2.0, 30.0], 4)
         scaled = direct.scaling.many(batch, score).warm
-        upper = direct.above(batch, score, HullState(scaled, [(sets, price)]), np.zeros(1))
+        upper = direct.above(batch, score, HullState(scaled, {0: Family(sets, price)}), np.zeros(1))
         share = rng.dirichlet(np.full(len(corners), 0.05), 50)
         points = np.vstack([share @ corners, corners])
         value = [float(entropy.each(tau)[0] + score @ tau) for tau in points]
