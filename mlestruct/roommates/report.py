@@ -269,8 +269,8 @@ def picks(found: Evaluation) -> str:
     ]
     lead, error = found.auc_lead.get("logistic", 0.0), found.auc_lead_error.get("logistic", 0.0)
     told = "told apart" if lead > 2 * error else "not told apart"
-    model = f"{100 * found.auc['marginal']:.0f} ± {100 * found.auc_error['marginal']:.0f}"
-    return words("picks", model=model, others=", ".join(others), told=words(told))
+    model, own = (f"{100 * part['marginal']:.0f}" for part in (found.auc, found.auc_error))
+    return words("picks", model=model, error=own, others=", ".join(others), told=words(told))
 
 
 def _bar(left: float, right: float, zero: float, kind: str) -> Json:
