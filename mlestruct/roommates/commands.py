@@ -578,10 +578,7 @@ STUDENTS = (
     "An example: {people} invented students of three years, their answers to {questions} "
     "questions, and who shared a room with whom."
 )
-LEARNING = (
-    "Learning from the {pairs} pairs of years 1 and 2 … (the first time on a machine this also "
-    "compiles the program: up to a minute)"
-)
+LEARNING = "Learning from the {pairs} pairs of years 1 and 2 …"
 PLANNING = "Pairing up year 3 from its answers alone, then looking who really shared:"
 YOURS = "With tables of your own (CSV or Excel): mlestruct check PEOPLE PAIRS"
 

@@ -70,11 +70,15 @@ POLICY = (
 
 
 class Session:
-    """One project, the fit that runs in the background, and the plan on the page."""
+    """One project, the fit that runs in the background, and the plan on the page.
+
+    Whoever reads files or changes choices has the turn, which may take seconds; others see what was
+    known before, or are asked to wait.
+    """
 
     def __init__(self, project: Project) -> None:
-        self.project, self._lock = project, threading.RLock()
-        self._reading = threading.RLock()  # held while files are read, which may take seconds
+        self.project, self._turn = project, threading.RLock()
+        self._planning = threading.RLock()  # who has the turn may take this too, not the reverse
         self._shown: Json = {}
         self._given: Inputs | None = None
         self._planned: Planned | None = None
@@ -85,8 +89,12 @@ class Session:
 
     def state(self) -> Json:
         """What the page shows: files, findings, roles, and how far a fit is."""
-        found = self._overview()
-        return found | {
+        if self._turn.acquire(blocking=not self._shown):
+            try:
+                self._shown = overview(self._inputs())
+            finally:
+                self._turn.release()
+        return self._shown | {
             "undo": bool(self._before),
             "running": self._learning,
             "seconds": time.monotonic() - self._began,
@@ -94,116 +102,90 @@ class Session:
             "fault": self._fault,
         }
 
-    def _overview(self) -> Json:
-        """What is in the files; the last that was known, while another thread reads them."""
-        if not self._reading.acquire(blocking=not self._shown):
-            return self._shown
-        try:
-            self._shown = overview(self._inputs())
-            return self._shown
-        finally:
-            self._reading.release()
-
     def _inputs(self) -> Inputs:
-        """The files as read; whoever changes them or their choices holds ``_reading`` too."""
-        with self._reading:
-            if self._given is None:
-                self._given = Inputs(self.project)
-            return self._given
+        if self._given is None:
+            self._given = Inputs(self.project)
+        return self._given
 
     def decisions(self) -> Json:
         """What was decided, and why some of it is out of use."""
-        given = self._inputs()
-        with self._lock:
-            return decisions(given) | {"undo": bool(self._before)}
+        with self._turn:
+            return decisions(self._inputs()) | {"undo": bool(self._before)}
+
+    @contextmanager
+    def _alone(self) -> Iterator[Choices]:
+        """Files and choices change while nobody else reads them or learns."""
+        if not self._turn.acquire(timeout=PATIENCE):
+            raise ValueError("wait until the file before is read")
+        try:
+            if self._learning:
+                raise ValueError("wait until learning is over")
+            yield self.project.choices()
+        finally:
+            self._turn.release()
 
     def put(self, kind: str, name: str, data: bytes) -> Json:
         """A dropped file; what was learned from an older one is not kept.
 
         One that cannot be read does not take the place of one that can.
         """
-        with self._alone():
-            given = self._inputs()
-            good = kind in given.choices.files and kind not in given.faults
+        with self._alone() as old:
+            good = kind in old.files and kind not in self._inputs().faults
             kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
-            after = dropped(self.project, kind, kept)
-            with self._lock:
-                self.keep(after, kind)
+            self._keep(dropped(self.project, kind, kept), kind)
             return self.state()
-
-    @contextmanager
-    def _unread(self) -> Iterator[None]:
-        """Nobody else reads files meanwhile; whoever needs both locks takes this one first."""
-        if not self._reading.acquire(timeout=PATIENCE):
-            raise ValueError("wait until the file before is read")
-        try:
-            yield
-        finally:
-            self._reading.release()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Files and choices change while nobody else reads them or learns."""
-        with self._unread():
-            self._refuse_while_learning()
-            yield
 
     def sheet(self, asked: Mapping[str, Any]) -> Json:
         """Another sheet of a dropped workbook."""
-        with self._alone(), self._lock:
-            old, kind = self.project.choices(), asked["kind"]
+        with self._alone() as old:
+            kind = asked["kind"]
             if kind not in old.files:
                 raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
             files = {**old.files, kind: old.files[kind]._replace(sheet=asked["sheet"])}
-            self.keep(replace(old, files=files), kind)
+            self._keep(replace(old, files=files), kind)
         return self.state()
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
-        with self._alone(), self._lock:
-            old, given = self.project.choices(), self._inputs()
-            roles = {n: told for n, told in asked["roles"].items() if n not in ("way", "fit")}
-            way = asked["roles"].get("way", "partners")
-            if way not in WAYS:
-                raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
-            roles = {n: told for n, told in roles.items() if n not in WAYS or n == way}
-            new = Settings.of(roles)
+        with self._alone() as old:
+            given, roles = self._inputs(), dict(asked["roles"])
+            way = roles.pop("way", "partners")
+            new = Settings.of({n: told for n, told in roles.items() if n not in WAYS or n == way})
             if old.settings is not None:
                 gone = [name for name, _ in given.columns_gone]
                 new = new.with_those(old.settings.keeping(gone.__contains__))
                 same = {n: getattr(old.settings, n) for n in ("fit", "trust", "spelled")}
                 new = replace(new, **{n: told for n, told in same.items() if n not in roles})
-            people = given.tables.get("people")
-            said = {*new.uses(), *new.shares}
+            people, said = given.tables.get("people"), {*new.uses(), *new.shares}
             rest = [n for n in people.names if n not in said] if people else []
             new = replace(new, ignore=(*new.ignore, *rest))
-            self.keep(replace(old, settings=new, planned=asked["planned"]))
+            self._keep(replace(old, settings=new, planned=asked["planned"]))
         return self.state()
 
-    def keep(self, choices: Choices, kind: str = "people") -> None:
+    def _keep(self, choices: Choices, kind: str = "people") -> None:
         """Other choices; the model is of the old ones, unless only rooms or rules are new."""
         self._decide(choices)
         self._fault = ""
         if kind in LEARNED_FROM:
             self.project.model.unlink(missing_ok=True)
 
+    def _decide(self, choices: Choices) -> None:
+        with self._planning:
+            self.project.keep(choices)
+            self._given = self._planned = None
+
     @property
     def _learning(self) -> bool:
         return self._fit is not None and self._fit.is_alive()
 
-    def _refuse_while_learning(self) -> None:
-        if self._learning:
-            raise ValueError("wait until learning is over")
-
     def fit(self, _: object = None) -> Json:
         """Fit in the background, unless that is already going on."""
-        if self._learning:
-            return self.state()
-        with self._alone(), self._lock:
-            self._began, self._fault = time.monotonic(), ""
-            self._progress = {"round": 0, "relative": None}
-            self._fit = threading.Thread(target=self._learn, daemon=True)
-            self._fit.start()
+        if not self._learning:
+            with self._alone():
+                self._began, self._fault = time.monotonic(), ""
+                self._progress = {"round": 0, "relative": None}
+                self._fit = threading.Thread(target=self._learn, daemon=True)
+                self._fit.start()
         return self.state()
 
     def _learn(self) -> None:
@@ -221,7 +203,7 @@ class Session:
 
     def planned(self) -> Planned:
         """The plan at hand, made where there is none."""
-        with self._lock:
+        with self._planning:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
             if self._planned is None:
@@ -230,57 +212,48 @@ class Session:
 
     def change(self, asked: Mapping[str, Any]) -> Json:
         """Put two people together, swap their partners, or keep them apart."""
-        with self._unread(), self._lock:
-            made, _ = self.planned().changed(asked["kind"], asked["a"], asked["b"])
-            return self._under(lambda _: made)
+        with self._alone() as old:
+            return self._under(
+                old, self.planned().changed(asked["kind"], asked["a"], asked["b"])[0]
+            )
 
     def lock(self, asked: Mapping[str, Any]) -> Json:
         """Lock a home, or unlock it."""
-        who, room, keep = self.planned().named(asked["rows"]), asked["room"], asked["keep"]
-        return self._under(lambda old: locked(old, who, room, keep))
+        with self._alone() as old:
+            who = self.planned().named(asked["rows"])
+            return self._under(old, locked(old.decided, who, asked["room"], asked["keep"]))
 
-    def _under(self, changed: Callable[[Decisions], Decisions]) -> Json:
+    def _under(self, old: Choices, made: Decisions) -> Json:
         """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
-        with self._unread(), self._lock:
-            old, unfit = self.project.choices(), self._unfit()
-            made = changed(old.decided)
-            self._decide(replace(old, decided=made))
-            try:
-                more = [part["why"] for part in self._unfit() if part not in unfit]
-                if more:
-                    raise ValueError(more[0])
-                shown = self.planned().shown()
-            except (ValueError, LookupError):
-                self._decide(old)
-                raise
-            self._before += [old.decided] if made != old.decided else []
-            return shown
-
-    def _unfit(self) -> list[Json]:
-        return [part for part in self.decisions()["decisions"] if part["why"] is not None]
-
-    def _decide(self, choices: Choices) -> None:
-        self.project.keep(choices)
-        self._given = self._planned = None
+        unfit = [part for part in self._inputs().decided if part.why]
+        self._decide(replace(old, decided=made))
+        try:
+            for part in self._inputs().decided:
+                if part.why and part not in unfit:
+                    raise ValueError(part.why)
+            shown = self.planned().shown()
+        except (ValueError, LookupError):
+            self._decide(old)
+            raise
+        self._before += [old.decided] if made != old.decided else []
+        return shown
 
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
-        with self._unread(), self._lock:
+        with self._alone() as old:
             if not self._before:
                 raise ValueError("there is nothing to take back")
-            self._decide(replace(self.project.choices(), decided=self._before.pop()))
+            self._decide(replace(old, decided=self._before.pop()))
         return self.state()
 
     def let_go(self, asked: Mapping[str, Any]) -> Json:
         """Forget one decision, or what was chosen for a column that is not there any more."""
         kind, who = asked["kind"], asked["who"]
-        with self._unread(), self._lock:
-            self._refuse_while_learning()
-            old, now = self.project.choices(), self._inputs().settings
+        with self._alone() as old:
             if kind == "planned":
                 self._decide(replace(old, planned=None))
             elif kind == "column" and old.settings is not None:
-                kept = old.settings.keeping(lambda name: name not in who)
+                kept, now = old.settings.keeping(lambda n: n not in who), self._inputs().settings
                 lost = [name for name in SINGLE if getattr(kept, name) in who]
                 lost += WAYS if set(kept.shares) & set(who) else []
                 kept = replace(kept, **{name: getattr(now, name) for name in lost})

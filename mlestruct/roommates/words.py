@@ -243,7 +243,7 @@ PAGE = {
     "larger refuse": "stop and name them",
     "larger leave_out": "leave these people out of learning",
     "again": "These choices are not learned yet.",
-    "starting": "getting ready, {seconds} s (the first time on a machine, up to a minute)",
+    "starting": "getting ready, {seconds} s",
     "learning": "learning, round {round}, {seconds} s; at most {percent} % from the best",
     "name two": "Name two people of the plan.",
     "share already": "Nothing would change.",
