@@ -33,14 +33,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1529, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        8010,
+        8018,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2976, r"mlestruct/estimators/"),
     "families": (1871, r"mlestruct/families/"),
     "extras": (1840, r"mlestruct/"),
 }
-RAW = {"tests": 33955, "benchmarks": 7603}  # all lines, blank ones and comments included
+RAW = {"tests": 33956, "benchmarks": 7603}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -8,11 +8,13 @@ import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.roommates.options import (
     COLUMNS,
+    MODEL,
     PAGE,
     READING,
     RULES,
@@ -27,16 +29,20 @@ from mlestruct.roommates.options import (
     spare,
     tell,
 )
-from mlestruct.roommates.words import FILE
+from mlestruct.roommates.words import FILE, REPORT
 from mlestruct.roommates.words import PAGE as WORDS
 
 if TYPE_CHECKING:
+    from mlestruct.roommates.evaluation import Evaluation
     from mlestruct.roommates.frames import Table
     from mlestruct.roommates.model import RoommateModel
     from mlestruct.roommates.office import Inputs, Planned
+    from mlestruct.roommates.plan import Explanation
     from mlestruct.roommates.project import Choices, Decided, Project, Settings
     from mlestruct.roommates.report import Report
+    from mlestruct.roommates.summary import RoommateSummary
 
+PAIRS = 20  # of a plan that are printed
 FIT = ("answers", "weight", "unpaired", "alpha", "rho")  # settings of a fit beside columns
 TABLES = ("people", "pairs", "rooms", "rules")
 
@@ -47,7 +53,7 @@ def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
         word = "ID" if name == "person" else name.upper()
         optional: dict[str, Any] = {} if name == "person" else {"nargs": "?"}
         parser.add_argument(name, metavar=word, **optional)
-    add_options(parser, "project", "only", "mix", "json", "model", "max-seconds")
+    add_options(parser, "project", "only", "mix", "json", "model", "max-seconds", "technical")
     add_reading(parser)
 
 
@@ -133,7 +139,9 @@ def run_fit(given: argparse.Namespace) -> int:
         model.fit(learned, found.pairs(learned), checkpoint=given.checkpoint)
     summary = model.summary()
     model.save(path)
-    say(given, summary, f"\nwrote {path}")
+    say(given, summary if given.technical else "\n".join(_learned(summary, model)), f"wrote {path}")
+    next_one = "mlestruct roommates assign" + (f" --model {path}" if path != MODEL else "")
+    say(given, f"to pair people up: {next_one}")
     tell(
         given,
         model=path,
@@ -144,6 +152,26 @@ def run_fit(given: argparse.Namespace) -> int:
         alpha=summary.alpha,
     )
     return 0
+
+
+def _learned(summary: RoommateSummary, model: RoommateModel) -> list[str]:
+    """What was learned, in words."""
+    from mlestruct.roommates.report import effect
+    from mlestruct.roommates.words import number
+
+    sure = [c for c in summary.surest if c.low > 0 or c.high < 0] if summary.sure else []
+    open_ = list(dict.fromkeys(c.column for c in summary.surest if c not in sure))
+    lines = [
+        f"  {effect(c, model.questions_)} ({number(exp(c.low))} to {number(exp(c.high))})"
+        for c in sure
+    ]
+    return [
+        f"learned from {summary.pairs} pairs:" if sure else REPORT["nothing sure"],
+        *lines,
+        *([f"not told by these pairs: {', '.join((*open_, *summary.unidentified))}"]
+          if open_ or summary.unidentified else []),
+        *summary.notes,
+    ]  # fmt: skip
 
 
 def _used_as(told: Settings, name: str) -> str:
@@ -180,8 +208,8 @@ def run_assign(given: argparse.Namespace) -> int:
         names=given.names or planned.names,
         protected=given.show_protected,
     )
-    wrote = finish(report.plan, report, given)
     plan = report.plan
+    wrote = finish(plan if given.technical else _planned(report), report, given)
     tell(
         given,
         pairs=plan.pairs,
@@ -194,6 +222,29 @@ def run_assign(given: argparse.Namespace) -> int:
         files=wrote,
     )
     return 0
+
+
+def _planned(report: Report) -> str:
+    """A plan in words: who shares, and how probable that is."""
+    from mlestruct.roommates.words import percent
+
+    plan = report.plan
+    rows = [
+        (p.a, p.b, percent(p.probability), p.group, *([] if p.room is None else [p.room]))
+        for p in plan.pairs[:PAIRS]
+    ]
+    more = len(plan.pairs) - len(rows)
+    alone = [f"{s.person} ({WORDS['alone']}, {s.group})" for s in plan.singles]
+    head = ("person", "with", "probable", "group", *(["room"] if rows and len(rows[0]) > 4 else []))
+    return "\n".join(
+        [
+            *report.headline()[:1],
+            *([aligned(head, rows)] if rows else []),
+            *([f"  … and {more} more pairs"] if more > 0 else []),
+            *alone,
+            *plan.people.notes,
+        ]
+    )
 
 
 def loaded(given: argparse.Namespace) -> tuple[RoommateModel, Inputs]:
@@ -294,9 +345,24 @@ def run_evaluate(given: argparse.Namespace) -> int:
     pairs = found.pairs(people)
     shown = {"names": given.names, "protected": given.show_protected, "mix": given.mix or ()}
     report = Report.of(model, people, people if pairs is None else pairs, **shown)
-    wrote = finish(report.evaluation, report, given)
-    tell(given, **vars(report.evaluation), files=wrote)
+    evaluation = report.evaluation
+    assert evaluation is not None
+    wrote = finish(evaluation if given.technical else _judged(evaluation), report, given)
+    tell(given, **vars(evaluation), files=wrote)
     return 0
+
+
+def _judged(found: Evaluation) -> str:
+    """How good a model is, in words."""
+    from mlestruct.roommates.report import picks
+
+    rates = [
+        f"partner among the {k} most probable: {100 * share:.0f} ± {100 * found.top_error[k]:.0f} "
+        f"of 100 ({100 * found.top_random[k]:.0f} by guessing)"
+        for k, share in found.top.items()
+    ]
+    few = ["These are too few pairs to compare anything by."] if found.few else []
+    return "\n".join([found.count(), picks(found), *rates, *few, *found.notes])
 
 
 def add_explain(parts: Any) -> None:
@@ -310,16 +376,35 @@ def add_explain(parts: Any) -> None:
 
 def run_explain(given: argparse.Namespace) -> int:
     """Print the contributions of all answers, then the alternatives."""
+    from mlestruct.roommates.words import percent
+
     planned = planned_by(given)
     own = dict(zip(planned.texts, planned.ids, strict=True))
     person, partner = (own.get(who, who) for who in (given.person, given.partner))
     plan = planned.plan
     found = planned.model.explain(plan, person, partner, protected=given.show_protected)
     near = plan.alternatives(person)
-    listed = aligned(type(near[0])._fields, near) if near else "  none"
-    say(given, found, f"\nother partners of {person}:", listed)
+    if given.technical:
+        listed = aligned(type(near[0])._fields, near) if near else "  none"
+        say(given, found, f"\nother partners of {person}:", listed)
+    else:
+        say(given, *_explained(found), f"others who would suit {person}:")
+        say(given, *(f"  {one.partner}: {percent(one.probability)} probable" for one in near))
     tell(given, **vars(found), alternatives=near)
     return 0
+
+
+def _explained(found: Explanation) -> list[str]:
+    """Why two people are a pair, in words."""
+    from mlestruct.roommates.report import reason
+    from mlestruct.roommates.words import number, percent
+
+    lines = [f"  {reason(part)}" for part in found.contributions if abs(part.contribution) > 0.05]
+    if found.withheld:
+        lines.append("  " + REPORT["protected sum"].format(factor=number(exp(found.withheld))))
+    share = percent(found.probability)
+    head = f"{found.a} and {found.b}: {share} probable; beside an average partner"
+    return [head, *(lines or ["  nothing speaks much for or against it"])]
 
 
 CHANGES = {
@@ -395,7 +480,7 @@ def add_check(commands: Any) -> None:
         "faults, 3 if the tables are not understood; remarks alone leave it 0.",
     )
     parser.add_argument("tables", nargs="*", metavar="TABLE", help="people, pairs, others")
-    add_options(parser, *COLUMNS, "mix", *RULES[:2], "rules", "trust", "project", "json")
+    add_options(parser, *COLUMNS, "mix", "trust", "project", "json")
     add_reading(parser)
     parser.set_defaults(run=run_check)
 
@@ -425,7 +510,6 @@ def run_check(given: argparse.Namespace) -> int:
         settings, findings = _under(project, choices, told, tables)
     found = examine(tables, settings, choices.settings is not None)
     findings += [(f.table, f.severity, for_shell(f.words)) for f in found.findings]
-    findings += _of_rules(given, tables, found.settings)
     surveys = [survey(table) for table in tables]
     for number, table in enumerate(tables):
         say(given, f"{paths[number]}: {len(table)} rows, {len(table.names)} columns")
@@ -551,32 +635,10 @@ def _refuse_unknown(told: Mapping[str, Any], tables: Sequence[Table]) -> None:
                 raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
 
 
-def _of_rules(
-    given: argparse.Namespace, tables: Sequence[Table], told: Settings
-) -> list[tuple[int, str, str]]:
-    """Why rules could not be kept, where there is a table of people."""
-    from mlestruct.roommates.doctor import faults_of_rules
-    from mlestruct.roommates.office import opened
-    from mlestruct.roommates.rooms import listed_rules
-
-    number = next((k for k, table in enumerate(tables) if told.id in table.names), None)
-    if number is None or not (given.forbid or given.require or given.rules):
-        return []
-    own = {str(who): who for who in tables[number].as_names(told.id).tolist()}
-    read = opened("rules", given.rules, None, None) if given.rules else None
-    listed = listed_rules(read, own) if read else {}
-    forbid, require = (
-        [*((own.get(a, a), own.get(b, b)) for a, b in pairs), *listed.get(name, [])]
-        for name, pairs in (("forbid", given.forbid), ("require", given.require))
-    )
-    found = faults_of_rules(tables[number], told, forbid, require)
-    return [(number, "stop", for_shell(words)) for words in found]
-
-
 WIDTH = 78
 STUDENTS = (
     "An example: {people} invented students of three years, their answers to {questions} "
-    "questions, and who shared a room with whom."
+    "questions (bedtime, tidiness, smoking, …), and who shared a room with whom."
 )
 LEARNING = "Learning from the {pairs} pairs of years 1 and 2 …"
 PLANNING = "Pairing up year 3 from its answers alone, then looking who really shared:"
@@ -595,19 +657,18 @@ def run_example(given: argparse.Namespace) -> int:
     from mlestruct.roommates.frames import table
     from mlestruct.roommates.model import RoommateModel
     from mlestruct.roommates.report import Report
-    from mlestruct.roommates.students import TASTE
 
     people = table(data.shipped("roommates_people.csv"))
     pairs = table(data.shipped("roommates_pairs.csv"))
     before, after = people.rows(people["year"] < 3), people.rows(people["year"] == 3)
     learned, observed = pairs.rows(pairs["year"] < 3), pairs.rows(pairs["year"] == 3)
-    questions = sum(name.startswith("q") for name in people.names)
-    _say(given, STUDENTS.format(people=len(people), questions=questions))
+    questions = people.names[4:]  # after id, name, year, gender
+    _say(given, STUDENTS.format(people=len(people), questions=len(questions)))
     _say(given, LEARNING.format(pairs=len(learned)))
-    model = RoommateModel(cohort="year", same="gender", ordinal="q*", alpha=(1.0, 10.0, 100.0))
+    model = RoommateModel(cohort="year", same="gender", ordinal=questions, alpha=(1.0, 10.0, 100.0))
     model.fit(before, learned)
     _say(given, PLANNING, "")
-    report = Report.of(model, after, observed, truth=TASTE.scores)
+    report = Report.of(model, after, observed, names="name")
     wrote = list(map(str, report.write(new_folder(given.out, given.force))))
     lines = [*report.headline(), f"The plan with its reasons, to open in a browser: {wrote[-1]}"]
     for line in lines:

@@ -15,12 +15,9 @@ from mlestruct.roommates.columns import EACH, MOST_LEVELS, suspects, variants
 from mlestruct.roommates.frames import Column, Table, missing
 from mlestruct.roommates.leaks import KEPT, Agreement, Leak, leaks
 from mlestruct.roommates.observed import homes_of, read_pairs
-from mlestruct.roommates.pairing import Worth
 from mlestruct.roommates.people import People, faults_of_people, groups_of
-from mlestruct.roommates.plan import Plan
 from mlestruct.roommates.project import Settings
 from mlestruct.roommates.questionnaire import some
-from mlestruct.roommates.rooms import Rule
 from mlestruct.roommates.words import FINDINGS
 from mlestruct.structures.base import Ints
 
@@ -354,23 +351,6 @@ def remarks_on_groups(table: Table, told: Settings, pairs: Ints) -> Found:
             yield "one alone" if count == 1 else "odd", {"group": group.label, "count": count}
     if old:
         yield "odd before", {"count": old}
-
-
-def faults_of_rules(
-    people: Table, told: Settings, forbid: Sequence[Rule], require: Sequence[Rule]
-) -> Iterator[str]:
-    """Why nobody could keep these rules: the first contradiction, in few people where it can be.
-
-    Rules among people who are faulty themselves are not tried.
-    """
-    if faults_of_people(people, told.id, told.groups):
-        return
-    try:
-        read = People.read(people, told.id, told.groups, [], "refuse")
-        alike = [Worth((), read.codes[group.members], {}) for group in read.groups]
-        len(Plan.of(read, alike, forbid, require, None, "map", 0.5).pairs)  # solves every group
-    except ValueError as error:
-        yield str(error)
 
 
 class Who(NamedTuple):

@@ -118,7 +118,7 @@ class Evaluation(Shown):
         return {n: [row[k] for row in rows] for k, n in enumerate(names)}
 
     def remarks(self) -> list[str]:
-        return [self._count(), *self._compared(), *self._tested(), *self.notes]
+        return [self.count(), *self._compared(), *self._tested(), *self.notes]
 
     def plot(self, ax: Any = None) -> Any:
         """The areas under the curve, and chance."""
@@ -134,7 +134,7 @@ class Evaluation(Shown):
         )
         return "\n".join(
             [
-                self._count(),
+                self.count(),
                 f"AUC within cohort by score {self._area('score')}, by marginal "
                 f"{self._area('marginal')}",
                 *self._compared(),
@@ -145,7 +145,8 @@ class Evaluation(Shown):
             ]
         )
 
-    def _count(self) -> str:
+    def count(self) -> str:
+        """How many pairs, and whether they were learned from."""
         told = f"{self.pairs} pairs, none of them learned from"
         if self.learned:
             told = f"{self.pairs} pairs, of which {self.learned} WERE LEARNED FROM: too good"

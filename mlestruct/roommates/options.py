@@ -184,6 +184,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "show-protected": _switch("itemise protected columns"),
     "strict": _switch("exit with 1 if the fit has not converged"),
     "trust": _columns("answers there are as meant"),
+    "technical": _switch("theorems, certificates and scores instead of plain words"),
     "unknown": _value("RULE", UNKNOWN, unknown_rule),
     "unpaired": _choice("people without a pair: left out, or refused", "leave_out", "refuse"),
     "yes": _switch("do it"),

@@ -100,7 +100,10 @@ def test_evaluate_reports_what_it_prints(folder, fitted, capsys):
     order = ["evaluate", "people.csv", "pairs.csv", "--only", "2", "--model", fitted]
     assert main(["roommates", *order]) == 0
     out = capsys.readouterr().out
-    assert "30 pairs, none of them learned from\nAUC within cohort by score 0." in out
+    assert "30 pairs, none of them learned from\nShown a pair that came about" in out
+    assert not {"AUC", "Bethe", "log-likelihood", "surrogate"} & set(out.split())
+    assert main(["roommates", *order, "--technical", "--out", "again"]) == 0
+    assert "learned from\nAUC within cohort by score 0." in capsys.readouterr().out
     assert "30 pairs that the model has not" in (
         folder / "roommates-out" / "report.html"
     ).read_text(encoding="utf-8")
@@ -112,11 +115,15 @@ def test_explain_itemises_protected_columns_only_when_asked(folder, fitted, caps
     assert main(order) == 0
     shown = capsys.readouterr().out
     assert f"{who} and " in shown
-    assert f"other partners of {who}:" in shown
-    assert "  q1: " in shown
-    assert "  q2: " not in shown
-    assert main([*order, "--show-protected"]) == 0
-    assert "  q2: " in capsys.readouterr().out
+    assert f"others who would suit {who}:" in shown
+    assert " times the odds\n" in shown
+    assert " q2: " not in shown
+    for more, there in ((["--technical"], False), (["--technical", "--show-protected"], True)):
+        assert main([*order, *more]) == 0
+        shown = capsys.readouterr().out
+        assert f"other partners of {who}:" in shown
+        assert "  q1: " in shown
+        assert ("  q2: " in shown) == there
 
 
 FIT = ["fit", "people.csv", "pairs.csv", *COLUMNS]
