@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible, Unserved
-from mlestruct.inference.graph import convergent
+from mlestruct.inference.graph.newton import settle
 from mlestruct.inference.graph.plan import boxes, native, plan, special
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, parts, turns
@@ -22,6 +22,7 @@ from mlestruct.native._door import (
     MessageState,
     PairMessages,
     bound_messages,
+    fit_tables,
     send_binary,
     send_messages,
     send_pairs,
@@ -36,7 +37,8 @@ LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 APART, FAR = 1e-5, 10.0  # what marginals may differ by where messages stand, and of ``residual``
-PATIENCE = 64  # times the sweeps of a run is the longest
+PATIENCE, LARGE = 64, 20_000  # times the sweeps of a run is the longest, beyond so many slots
+NARROW = 150.0  # range of tables whose messages are log-odds, as in native/include/factors.h
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 SURE = 1e-12  # relative: a bound so near leaves nothing that Newton's steps could gain
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
@@ -49,6 +51,13 @@ class CompiledMessages(NamedTuple):
     special: BinaryMessages | PairMessages | None
     coefficient: Array
     counting: Array
+
+    def narrow(self, score: Array) -> bool:
+        """Whether messages of these scores are kept as log-odds, where they may be."""
+        plan, nodes = self.plan, self.plan.node_start[-1]
+        start = plan.table_start[:-1] - nodes
+        top, low = (f.reduceat(score[nodes:], start) for f in (np.maximum, np.minimum))
+        return bool(((top - low) <= NARROW * plan.counts).all())
 
     def shares(self, structure: FactorGraph) -> Array:
         """What every slot's factor pays towards its node's counting number."""
@@ -89,8 +98,7 @@ class SumProduct(Routine):
     log-belief moves by more than ``residual``; damping starts at ``damping`` and grows where the
     residual stalls. Each τ is feasible, and ``log_z`` the surrogate's value there: never above
     its maximum, and short of it by the square of the residual. Where messages do not converge,
-    and ``takeover`` allows it, :func:`.convergent.ascend` goes on from their
-    τ. O(Σ table sizes · order) per sweep.
+    and ``takeover`` allows it, :func:`.newton.settle` goes on. O(Σ table sizes · order) per sweep.
     """
 
     counting: dict[FactorGraph, Array] = field(repr=False)
@@ -160,9 +168,8 @@ class SumProduct(Routine):
                     if late():
                         break
                     here = batch.coordinates(members[k])
-                    tau[here], part[k] = convergent.ascend(
-                        structure, ready.plan, ready.coefficient, scores[here], tau[here]
-                    )
+                    one = state.at(slice(k, k + 1))
+                    part[k] = self._settle(structure, scores[here], tau[here], one, part[k])
             log_z[members] = part
         if not np.isfinite(log_z).all():
             m = int(np.flatnonzero(~np.isfinite(log_z))[0])
@@ -203,8 +210,8 @@ class SumProduct(Routine):
         they lack: on a large graph that costs far less than Newton's steps.
         """
         longer, slow = self, np.flatnonzero(self._short(structure, at, scores, state, log_z))
-        tried = slow
-        while len(slow) and longer.sweeps < PATIENCE * self.sweeps and not late():
+        tried, most = slow, PATIENCE if len(structure.scope) > LARGE else 1
+        while len(slow) and longer.sweeps < most * self.sweeps and not late():
             longer = replace(longer, sweeps=2 * longer.sweeps)
             fresh = state.at(slow)
             log_z[slow] = longer._send(self.ready(structure), at[slow], scores, tau, fresh)
@@ -212,6 +219,33 @@ class SumProduct(Routine):
             state.put(slow, fresh)
             slow = slow[halved & (fresh.residual > self.residual)]
         return tried[self._short(structure, at[tried], scores, state.at(tried), log_z[tried])]
+
+    def _settle(
+        self,
+        structure: FactorGraph,
+        score: Array,
+        tau: Array,
+        state: WarmMessages,
+        value: float,
+    ) -> float:
+        """Go on from one example's sweeps by Newton's method, in place; return its log Z."""
+        ready = self.ready(structure)
+        plan, odds = ready.plan, isinstance(ready.special, BinaryMessages) and ready.narrow(score)
+        if not boxes(structure, plan):
+            return value
+        start = _logs(plan, state) if odds else (state.message[0], state.belief[0])
+        message, belief, found, lacks = settle(structure, ready.counting, score, plan.open, start)
+        fit_tables(plan, found)
+        inside = found > 0
+        some = found[inside]
+        reached = float(score @ found - (ready.coefficient[inside] * some) @ np.log(some))
+        if not reached > value - SURE * abs(value):
+            return value
+        if odds:
+            message, belief = _odds(plan, message, belief)
+        state.message[0, : len(message)], state.belief[0, : len(belief)] = message, belief
+        state.residual[0], tau[:] = lacks, found
+        return reached
 
     def _astray(self, state: WarmMessages) -> NDArray[np.bool_]:
         """Where messages stand still and tables disagree with nodes all the same.
@@ -298,6 +332,20 @@ def _paid(structure: FactorGraph, numbers: bytes) -> Array:
     if paid is None:
         raise ValueError("the entropy is not provably concave, so messages prove no bound")
     return paid
+
+
+def _logs(plan: MessageGraph, state: WarmMessages) -> tuple[Array, Array]:
+    """Return one example's messages and beliefs, kept as log-odds, as logarithms of both states."""
+    message, belief = np.zeros(plan.place[-1]), np.zeros(plan.node_start[-1])
+    message[plan.place[plan.around] + 1] = state.message[0, : plan.slots]
+    belief[1::2] = state.belief[0, : plan.nodes]
+    return message, belief
+
+
+def _odds(plan: MessageGraph, message: Array, belief: Array) -> tuple[Array, Array]:
+    """Return the log-odds of messages and beliefs."""
+    place = plan.place[plan.around]
+    return message[place + 1] - message[place], belief[1::2] - belief[::2]
 
 
 def _refuse(structure: Any, counting: Array) -> None:
