@@ -32,7 +32,7 @@ from mlestruct.trees import Tree, like
 CAP = 256  # atoms kept per example at most
 SPARSE = 0.25  # moments with a smaller share of entries that are not zero are kept as these
 BUDGET = 512 * 2**20  # bytes for all atoms together
-FLAT = 44  # numbers per coordinate at the peak, which the first rounds' joint searches are
+FLAT = 26  # numbers per coordinate at the peak, six of them natively in the first rounds' searches
 KEPT = "tau", "r", "moment", "known", "base", "rest", "interior"
 
 

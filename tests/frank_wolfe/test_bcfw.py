@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import mlestruct as ms
-from mlestruct.checkpoint import Checkpoint
 from mlestruct.dual import interior
-from mlestruct.frank_wolfe import BCFW, FrankWolfe
-from mlestruct.learning.bcfw import Passes
+from mlestruct.learning.bcfw import BCFW, Passes
+from mlestruct.learning.checkpoints import Checkpoint
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import Loop
 from mlestruct.oracle import Counted, resolve
 from tests.frank_wolfe.test_best import proven_again
-from tests.frank_wolfe.test_core import REGULARISERS, M, learning
+from tests.frank_wolfe.test_core import REGULARISERS, Ended, M, cut, learning, rounds
 
 VARIANTS = [
     {},
@@ -73,9 +73,10 @@ def test_every_state_is_certified_and_counts_its_calls(settings, temperature):
     dual = learning(2, temperature=temperature)
     oracle, gaps = Counted(resolve(None, dual.batch)), []
     solver = BCFW(tol=1e-9, rounds=60, **settings)
-    for state in solver.run(dual, oracle):
+    states = rounds(solver, dual, oracle)
+    assert states[-1].calls <= oracle.calls <= states[-1].calls + 40  # those for the interior
+    for state in states:
         assert state.gap == pytest.approx(proven_again(dual, oracle.oracle, state).gap, rel=1e-6)
-        assert state.calls <= oracle.calls <= state.calls + 40  # those that find the interior
         gaps.append(state.gap)
     assert (np.diff(gaps) <= 0).all()
     assert gaps[-1] < 0.2 * gaps[0]
@@ -91,7 +92,8 @@ def test_a_start_at_vertices_proves_no_more_than_is_true(settings, lam):
     dual = learning(6, lam=lam)
     oracle = resolve(None, dual.batch)
     best = FrankWolfe(tol=1e-6, rounds=2000).solve(dual, oracle).certificate
-    for state in BCFW(tol=0, rounds=30, every=5, **settings).run(dual, oracle, dual.batch.target):
+    solver = BCFW(tol=0, rounds=30, every=5, **settings)
+    for state in rounds(solver, dual, oracle, dual.batch.target):
         assert state.certificate.objective - state.gap <= best.objective + 1e-9
         assert state.certificate.objective >= best.objective - best.gap - 1e-9
 
@@ -109,15 +111,12 @@ def test_a_cache_saves_calls():
 def test_a_run_ended_at_any_pass_goes_on_with_the_same_bits(settings, tmp_path):
     dual = learning(4)
     oracle, path = resolve(None, dual.batch), tmp_path / "run"
-    whole = list(BCFW(tol=0, rounds=13, every=4, **settings).run(dual, oracle))
-    for _ in BCFW(tol=0, rounds=13, every=4, checkpoint=Checkpoint(path, every=1), **settings).run(
-        dual, oracle
-    ):
-        if _.round == 8:
-            break
+    whole = rounds(BCFW(tol=0, rounds=13, every=4, **settings), dual, oracle)
     solver = BCFW(tol=0, rounds=13, every=4, checkpoint=Checkpoint(path, every=1), **settings)
-    again = list(solver.run(dual, oracle))
-    assert [s.certificate for s in whole] == [s.certificate for s in again]
+    with pytest.raises(Ended):
+        cut(solver, dual, oracle, 8)
+    again = rounds(solver, dual, oracle)
+    assert [s.certificate for s in whole][-len(again) :] == [s.certificate for s in again]
     assert whole[-1].theta.tobytes() == again[-1].theta.tobytes()
     assert whole[-1].tau.tobytes() == again[-1].tau.tobytes()
 

@@ -7,9 +7,9 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.dual import certificate, interior
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, Solver, resolve
-from tests.frank_wolfe.test_core import REGULARISERS, N, learning
+from tests.frank_wolfe.test_core import REGULARISERS, N, learning, rounds
 
 STEPS = ["pairwise", "block", "batch", "batch_fixed"]
 
@@ -28,7 +28,7 @@ def test_the_gap_never_rises_and_is_that_of_what_is_returned(step, regulariser, 
     """Of the problem's own regulariser, wherever θ was held; states keep what they were given."""
     dual = learning(seed, temperature=temperature, **regulariser)
     oracle = resolve(None, dual.batch)
-    states = list(FrankWolfe(tol=0, rounds=37, step=step).run(dual, oracle))
+    states = rounds(FrankWolfe(tol=0, rounds=37, step=step), dual, oracle)
     gaps = [state.gap for state in states]
     assert all(later <= earlier for earlier, later in pairwise(gaps))
     for state in states[:: len(states) // 4]:
@@ -41,7 +41,7 @@ def test_the_gap_never_rises_and_is_that_of_what_is_returned(step, regulariser, 
 def test_whatever_ends_a_run_it_holds_the_best(limit):
     dual = learning(1)
     oracle = resolve(None, dual.batch)
-    *_, last = FrankWolfe(tol=0, **limit).run(dual, oracle)
+    last = FrankWolfe(tol=0, **limit).solve(dual, oracle)
     assert last.done
     assert last.gap == pytest.approx(proven_again(dual, oracle, last).gap, rel=1e-7)
 
@@ -81,6 +81,6 @@ def test_where_no_bound_is_proven_the_last_weights_are_returned():
         vertex, _ = exact.many(dual.batch.select([0]), score)
         return Answer(vertex.reshape(N, N), np.inf)
 
-    *_, last = FrankWolfe(tol=0, rounds=20).run(dual, Solver(solve))
+    last = FrankWolfe(tol=0, rounds=20).solve(dual, Solver(solve))
     assert last.gap == np.inf
     assert np.abs(last.theta).max() > 0.1

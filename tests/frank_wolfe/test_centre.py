@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import resolve
 from tests.frank_wolfe.test_core import REGULARISERS, learning
 

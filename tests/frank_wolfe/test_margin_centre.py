@@ -3,8 +3,8 @@
 import numpy as np
 
 from mlestruct.features import Tied
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import ssvm
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import resolve
 from mlestruct.structures import grid
 from mlestruct.structures.batch import Batch
