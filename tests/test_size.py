@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (10200, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
-        4800,
+        4780,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3242, r"mlestruct/inference/"),
@@ -38,7 +38,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (2976, r"mlestruct/estimators/"),
     "families": (1871, r"mlestruct/families/"),
-    "extras": (1840, r"mlestruct/"),
+    "extras": (1831, r"mlestruct/"),
 }
 RAW = {"tests": 33995, "benchmarks": 7583}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")

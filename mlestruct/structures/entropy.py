@@ -245,17 +245,6 @@ class Entropy:
         entropy_slopes(self._views, tau, out)
         return out
 
-    def line(self, tau: Array, delta: Array) -> Terms:
-        """Σ w_m H(τ_m) along τ + γ·delta as terms of one variable."""
-        tau, delta = self.batch.vector(tau, "tau"), self.batch.vector(delta, "delta")
-        weight = self.batch.weights
-        t, dt, a = [tau, 1.0 - tau], [delta, -delta], [weight * self.a, weight * self.b]
-        if len(self.mixed.a):
-            rows = self.mixed_matrix()
-            t, dt = [*t, rows @ tau + self.mixed.c0], [*dt, rows @ delta]
-            a = [*a, np.repeat(self.batch.weight, np.diff(self.mixed.start)) * self.mixed.a]
-        return Terms(np.concatenate(a), np.concatenate(t), np.concatenate(dt))
-
     def mixed_matrix(self) -> sp.csr_array:
         mixed = self.mixed
         shape = (len(mixed.a), self.batch.size)
@@ -294,23 +283,6 @@ class Entropy:
             rows = np.repeat(self.mixed.a != 0, np.diff(self.mixed.ptr))
             touched[self.mixed.place[rows]] = True
         return touched
-
-
-@dataclass(frozen=True)
-class Terms:
-    """−Σ a t log t along t + γ dt."""
-
-    a: Array
-    t: Array
-    dt: Array
-
-    def slope(self, gamma: float) -> float:
-        t = np.maximum(self.t + gamma * self.dt, FLOOR)
-        return float(-(self.a * self.dt * (np.log(t) + 1.0)).sum())
-
-    def curvature(self, gamma: float) -> float:
-        t = np.maximum(self.t + gamma * self.dt, FLOOR)
-        return float(-(self.a * self.dt**2 / t).sum())
 
 
 def _made(structure: Structure, rho: Rho, temperature: float) -> StructureEntropy:

@@ -106,7 +106,6 @@ EXEMPT = {
     "mlestruct.estimators.*.__init__": "bounds are a setting, read by Regulariser.of",
     "mlestruct.structures.batch.Batch.select": "positions, as NumPy takes them",
     "mlestruct.structures.entropy.Entropy.drop": "flags, not numbers",
-    "mlestruct.structures.entropy.Entropy.line": "a step of Frank-Wolfe, which is tried",
     "mlestruct.features.base.NoFeatures.*": "reads nothing",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.looked_up": "a step of potentials, which is tried",
@@ -569,7 +568,6 @@ def _structure(name, rng):
     batch.select(np.array([0, 2]))
     entropy = ms.Entropy.of(batch)
     entropy.each(taus), entropy.grad(taus), entropy.views(taus)
-    entropy.line(taus, pick.ravel() - taus)
     solver = s.default_oracle or "simplices"
     ms.marginals(batch, score, None if s.default_oracle else solver)
     ms.inference.best(batch, score, solver), ms.inference.decode(batch, score, solver)
