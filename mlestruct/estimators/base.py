@@ -452,7 +452,7 @@ class Estimator(Predictor):
             how = self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle(), calls
             fitted = Learned(*how)
             named = self.names(), [] if features.d > MOST else self.contrasts(against)
-            cohorts = None if cohort is None else door.listed(cohort)
+            cohorts = None if cohort is None else door.listed(cohort, "cohort is a list")
             unit = units_of(cohorts, len(given.every), known.places)
             told: Any = {"unit": unit, "level": level}
             found = intervals_of(fitted, batch, features, *named, **told)

@@ -101,23 +101,32 @@ def one_alone(X: Any) -> ValueError:
     return ValueError(f"X is a list of examples, not one {type(X).__name__}: pass [X]")
 
 
-def check_lengths(X: Sequence[Any], y: Sequence[Any] | None) -> None:
-    """Where there are outcomes, as many as examples, and at least one."""
-    if not hasattr(X, "__len__") or hasattr(X, "tocsr"):  # of scipy.sparse: rows, not examples
-        raise ValueError(f"X is a list of examples, not a {type(X).__name__}")
+def given_of(X: Any, y: Any, axes: int = 0) -> Given:
+    """A user's examples, and outcomes where there are some, as lists: here strange forms enter.
+
+    An array of ``axes`` axes is one example.
+    """
+    listable = X is None or hasattr(X, "__iter__") or hasattr(X, "__getitem__")
+    if isinstance(X, Mapping) or not listable or (isinstance(X, np.ndarray) and X.ndim == axes > 0):
+        raise one_alone(X)
+    examples, outcomes = listed(X, "X is a list of examples"), None
     if y is not None:
-        if not hasattr(y, "__len__") or hasattr(y, "tocsr"):
-            raise ValueError(f"y is a list of outcomes, not a {type(y).__name__}")
-        if len(X) != len(y):
-            raise ValueError(f"X has {len(X)} examples but y has {len(y)}")
-        if len(X) == 0:
+        outcomes = listed(y, "y is a list of outcomes")
+        if len(examples) != len(outcomes):
+            raise ValueError(f"X has {len(examples)} examples but y has {len(outcomes)}")
+        if len(examples) == 0:
             raise ValueError("no examples: X is empty")
-    for m, x in enumerate(listed(X)):
-        refuse_masked(x, f"example {m}: X")
+    odd = [m for m, x in enumerate(examples) if type(x) is not np.ndarray]
+    for m in odd:
+        refuse_masked(examples[m], f"example {m}: X")
+    columns = columns_of(examples) if odd else None
+    return Given(examples, outcomes, range(len(examples)), examples, columns)
 
 
-def listed(values: Sequence[Any]) -> Sequence[Any]:
+def listed(values: Any, what: str) -> Sequence[Any]:
     """A list as it is; a pandas Series by position, whatever its index says."""
+    if not hasattr(values, "__len__") or hasattr(values, "tocsr"):  # of scipy.sparse: rows
+        raise ValueError(f"{what}, not a {type(values).__name__}")
     at = getattr(values, "iloc", None)
     if at is None and not hasattr(values, "columns"):
         return values
@@ -170,14 +179,6 @@ def told_apart(names: Iterable[str]) -> list[str]:
             own, count = f"{name} ({count + 1})", count + 1
         found[own] = None
     return list(found)
-
-
-def agree(known: Columns, given: Columns, name: str) -> None:
-    """Columns are taken by position, so names that both have must agree."""
-    if known is not None and given is not None and given != known:
-        raise ValueError(
-            f"{name} has columns {given}; the model learned from {known}, in that order"
-        )
 
 
 def rng_of(random_state: Any) -> np.random.Generator:
@@ -264,7 +265,7 @@ def with_weights(given: Given, node_weight: Sequence[ArrayLike]) -> Sequence[Any
     """Outcomes that carry the weights of their nodes."""
     if not hasattr(node_weight, "__len__") or len(node_weight) != len(given.every):
         raise ValueError(f"node_weight holds an array for each of {len(given.every)} examples")
-    weights = listed(node_weight)
+    weights = listed(node_weight, "node_weight is a list of arrays")
     return [
         Weighted(labels, as_numbers(weights[m], f"example {m}: node_weight").reshape(-1))
         for m, labels in zip(given.places, given.told, strict=True)

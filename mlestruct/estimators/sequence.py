@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.errors import DataWarning, outside
-from mlestruct.estimators.door import Given, Ragged, check_lengths, one_alone, width_of
+from mlestruct.estimators.door import Given, Ragged, given_of, one_alone, width_of
 from mlestruct.estimators.labelled import Labelled
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
 from mlestruct.estimators.labels import allowed as flags_of
@@ -235,7 +235,7 @@ class SequenceModel(Labelled):
         if tags is None:
             return X
         self._check_fitted()
-        check_lengths(X, None)
+        given_of(X, None)
         if not hasattr(tags, "__len__") or len(X) != len(tags):
             raise ValueError(f"allowed is a list for each of {len(X)} sequences, not {tags!r:.80}")
         for m, (x, given) in enumerate(zip(X, tags, strict=True)):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.errors import not_fitted
-from mlestruct.estimators.door import check_lengths
+from mlestruct.estimators.door import given_of
 from mlestruct.estimators.params import Parameters
 from mlestruct.families.joint.prediction import (
     Mixture,
@@ -56,7 +56,7 @@ class JointModel(Parameters):
         if not isinstance(self.mixture, Mixture):
             raise ValueError(f"mixture is a Mixture, not {self.mixture!r}")
         check_mixture(self.graph, self.mixture)
-        check_lengths(labels, labels)
+        given_of(labels, labels)
         target = Batch.of(self.graph, labels).target
         assert target is not None
         mean = target.reshape(len(labels), -1).mean(axis=0)
@@ -90,7 +90,7 @@ class JointModel(Parameters):
 
     def _predicted(self, observed: Sequence[ArrayLike]) -> Iterator[Prediction]:
         self._check_fitted()
-        check_lengths(observed, observed)
+        given_of(observed, observed)
         for m, y in enumerate(observed):
             try:
                 yield predict(self.graph, self.coef_, self.mixture, y, self._rho)
