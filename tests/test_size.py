@@ -36,7 +36,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         8018,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2976, r"mlestruct/estimators/"),
+    "estimators": (2989, r"mlestruct/estimators/"),
     "families": (1871, r"mlestruct/families/"),
     "extras": (1831, r"mlestruct/"),
 }

@@ -18,22 +18,21 @@ from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.errors import refuse_removed
 from mlestruct.estimators import door
-from mlestruct.estimators.choosing import Scoring, own_score, scored_by, splits, winner
+from mlestruct.estimators.choosing import Scoring, how_chosen, judged, splits, winner
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.door import Given
-from mlestruct.estimators.predictor import Predictor, seen_in_targets
+from mlestruct.estimators.predictor import Predictor
 from mlestruct.features import Dense, Features
 from mlestruct.features.base import squares
 from mlestruct.features.dense import alike, levelled
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
-from mlestruct.limits import check
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
 from mlestruct.regulariser import Regulariser
 from mlestruct.statistics.affordability import MOST, advice
 from mlestruct.structures.base import Array, as_numbers
-from mlestruct.structures.batch import Batch, Partial, pinned
+from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.entropy import Rho
 
 if TYPE_CHECKING:
@@ -46,8 +45,6 @@ KINDS = "biufU"  # of arrays that model files hold: see files.py
 UNEVEN = 1e5  # columns of whose sizes the largest is so many of the smallest are no accident
 QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
 DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
-SHARP, TINY = 2.0, 1e-12  # log of the largest factor
-XTOL: Any = {"xatol": 1e-3}  # how exact it is
 RECALIBRATED = "to calibrate probabilities"
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 
@@ -174,23 +171,29 @@ class Estimator(Predictor):
         X, y, weight = given.X, given.told, given.weight
         loop = begin(checkpoint, type(self).__name__, self._named)
         learnt.prepare(X, y)
-        scores: list[tuple[float, float]] = []
-        at_work, tried, missed = copy.copy(learnt), len(alphas), list[float]()
+        table, missed, work = None, list[float](), copy.copy(learnt)
+        tried, judge = alphas, validation if len(alphas) > 1 else None
         try:
             with loop.trusted():
                 if len(alphas) > 1 and validation is None:
-                    alphas, scores, missed = at_work._choose(X, y, weight, alphas, loop)
-                at_chosen, at_work = at_work, learnt
-                missed = learnt._learn(X, y, weight, validation, alphas, loop) or missed
+                    table, missed = work._held_out_scores(X, y, weight, alphas, loop)
+                    alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
+                work = learnt
+                found = learnt._learn(X, y, weight, alphas, loop, judge)
         except (Interrupted, Unwritten) as ended:
-            self.__dict__ = self.__dict__ if ended.model is None else at_work.__dict__
+            if ended.model is not None:
+                vars(self).update(vars(work))
             raise
-        if scores:
-            learnt.alpha_scores_, learnt.notes_ = scores, [*learnt.notes_, at_chosen._chosen]
-        self.__dict__ = learnt.__dict__
+        if judge is not None:
+            table, missed = found[0], [alpha for alpha in found[1] if alpha != learnt.alpha_]
+        if table is not None:
+            means = zip(tried.tolist(), table.mean(axis=1).tolist(), strict=True)
+            learnt.alpha_scores_ = sorted(means)
+            learnt.notes_ = [*learnt.notes_, how_chosen(learnt, tried)]
+        vars(self).update(vars(learnt))
         loop.finish()
         if self._short:
-            how = self._short, self.certificate_, self.tol, missed, tried, self.get_params()
+            how = self._short, self.certificate_, self.tol, missed, len(tried), self.get_params()
             Ending(*how, self._hint, bool(self.coef_.any())).warn(type(self).__name__)
         return self
 
@@ -199,108 +202,60 @@ class Estimator(Predictor):
         settings = self.get_params().items()
         return {name: shown(value) for name, value in settings if name not in FREE}
 
-    def _choose(
+    def _held_out_scores(
         self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array, loop: Loop
-    ) -> tuple[Array, list[tuple[float, float]], list[float]]:
-        """The alpha that scores best on held-out examples, those with all their labels first.
+    ) -> tuple[Array, list[float]]:
+        """Scores (alphas × examples) of examples held out, and the alphas that did not converge.
 
-        With all scores, and the alphas that did not converge.
+        Examples with all their labels are held out first.
         """
         encoded = self.encode(X, y)
         whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
         known = [m for m, o in enumerate(encoded) if not isinstance(o, Partial) or o.tells]
         share, rng = float(as_numbers(self.held_out, "held_out")), door.rng_of(self.random_state)
-        missed, tables = [], []
+        missed, tables = list[float](), []
         for chosen in splits(whole, known, len(X), share, self.folds, rng):
             kept = np.setdiff1d(np.arange(len(X)), chosen)
             part = None if weight is None else weight[kept]
-            examples = door.part_of(X, y, kept)
             held_out = door.part_of(X, [door.labels_of(one) for one in y], chosen)
-            missed += self._learn(*examples, part, held_out, alphas, loop)
-            missed += [] if self.converged_ else [self.alpha_]
-            tables.append(self._table)
-        table = np.concatenate(tables, axis=1)
-        best = self._won(alphas, table)
-        return alphas[[best]], self.alpha_scores_, missed
-
-    def _won(self, alphas: Array, table: Array) -> int:
-        """The position of the alpha that its scores (alphas × examples) choose; says how."""
-        best = winner(alphas, table, self.one_standard_error)
-        means = zip(alphas.tolist(), table.mean(axis=1).tolist(), strict=True)
-        self.alpha_scores_, self._table = sorted(means), table
-        _, words = scored_by(self.scoring, self._learner(Regulariser.of(0)).name)
-        how = f"alpha was chosen by the mean {words} of examples not learned from"
-        how += f", in {self.folds} folds" if self.folds is not None else ""
-        rule = ", the largest within one standard error of the best"
-        ends = {alphas.max(): "largest", alphas.min(): "smallest"}
-        edge = f"; it is the {ends[alphas[best]]} tried" if alphas[best] in ends else ""
-        self._chosen = how + rule * self.one_standard_error + edge
-        return best
-
-    def _judged(self, X: Sequence[Any], y: Sequence[Any]) -> Array:
-        """A score for each example, or one for all of them by a function of yours."""
-        how, _ = scored_by(self.scoring, self._learner(Regulariser.of(0)).name)
-        if callable(how):
-            return own_score(how, self, [self.as_given(x) for x in X], y)
-        if how == "parts_right":
-            return np.array([self.score([one], [other]) for one, other in zip(X, y, strict=True)])
-        batch, scores = self._scored(self._given(X, y), y)
-        if not batch.partly:
-            return self._likelihoods(batch, scores, X)
-        both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
-        full, known = (self._likelihoods(one, scores, X) for one in both)
-        return full - known
-
-    def _likelihoods(self, batch: Batch[Any], scores: Array, X: Sequence[Any]) -> Array:
-        """Every example's log-likelihood, as learned: a surrogate's, or exact."""
-        from mlestruct.statistics.interval import likelihood_of
-
-        found = likelihood_of(
-            batch,
-            self.features(batch, X),
-            self.rho,
-            summed=self._learner(Regulariser.of(0)).name == "exact_mle",
-            oracle=self._oracle(),
-        )
-        if found is None:
-            upper = self._marginals(batch, scores).upper
-            return np.asarray(batch.observed(scores) - upper)
-        return found.values(self.coef_)[0]
+            found = self._learn(*door.part_of(X, y, kept), part, alphas, loop, held_out)
+            tables.append(found[0])
+            missed += found[1]
+        return np.concatenate(tables, axis=1), missed
 
     def _learn(
         self,
         X: Sequence[Any],
         y: Sequence[Any],
         weight: Array | None,
-        validation: Examples | None,
         alphas: Array,
         loop: Loop,
-    ) -> list[float]:
-        """Keep the model of the only alpha, or of the one that scores best on ``validation``.
+        judge: Examples | None,
+    ) -> tuple[Array, list[float]]:
+        """Keep the model of the only alpha, or of the one that scores best on ``judge``.
 
-        Returns the other alphas whose fits have not converged.
+        Returns the scores, and the alphas whose fits have not converged.
         """
         batch, features = self._problem(X, self.encode(X, y), weight)
-        counted, self._told = self.counted(batch, y), _moments(batch, features)
+        counted, self._told = self.counted(batch, y), moments_of(batch, features)
         batch, self.notes_ = counted, [door.ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
             self.notes_.append("alpha is on weights of columns divided by their root mean squares")
-        tried: dict[int, tuple[Array, dict[str, Any]]] = {}
-        missed: list[float] = []
+        tried, missed = dict[int, tuple[Array, Model]](), list[float]()
         for number, model in self._path(batch, features, alphas, loop):
             self._keep(model, float(alphas[number]), features.d)
-            if validation is not None and len(alphas) > 1:
-                tried[number] = self._judged(*validation), self.__dict__.copy()
-                missed += [] if model.converged else [self.alpha_]
-        self.alpha_scores_, chosen = [], list[str]()
+            missed += [] if model.converged else [self.alpha_]
+            if judge is not None:
+                tried[number] = judged(self, *judge), model
+        table = np.zeros((len(alphas), 0))
+        self.alpha_scores_: list[tuple[float, float]] = []
         if tried:
-            best = self._won(alphas, np.array([tried[k][0] for k in range(len(alphas))]))
-            said = {"alpha_scores_", "_table", "_chosen"}
-            self.__dict__.update({k: v for k, v in tried[best][1].items() if k not in said})
-            chosen = [self._chosen]
+            table = np.array([tried[k][0] for k in range(len(alphas))])
+            best = winner(alphas, table, self.one_standard_error)
+            self._keep(tried[best][1], float(alphas[best]), features.d)
         self._hint = self._uneven(features, batch.size) if self._short else ""
-        self.notes_ = [*self.notes_, *self._notes(batch, features), *chosen]
-        return [alpha for alpha in missed if alpha != self.alpha_]
+        self.notes_ = [*self.notes_, *self._notes(batch, features)]
+        return table, missed
 
     def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
         """What these examples say of the weights learned from them, in words."""
@@ -429,35 +384,10 @@ class Estimator(Predictor):
             refuse_removed(f"intervals({name}=)")
             raise TypeError(f"intervals() has no argument {name!r}")
         with self._limited(max_seconds):
-            from mlestruct.estimators.intervals import Learned, intervals_of, units_of
+            from mlestruct.estimators.intervals import intervals
 
-            given, against = self._given(X, y, sample_weight), self.against(reference)
-            if self.l1:
-                raise ValueError(
-                    "weights that l1= chose from these examples have no honest interval: fit with "
-                    "l1=0, or choose features by l1= on other examples and fit those alone here"
-                )
-            if door.ALIKE in self.notes_:
-                raise ValueError(
-                    "intervals are for labels that count alike: fit without their weights"
-                )
-            known = self.known(given)
-            batch, features = self._problem(known.X, self.encode(known.X, known.told), known.weight)
-            if batch.partly:
-                raise ValueError(
-                    f"intervals need every label, and some outcomes are partial: {self.instead}"
-                )
-            ridge = self._ridge(features.d, self.alpha_)
-            calls = self.history_[-1][0] if self.history_ else 0
-            how = self._learner(ridge).name, self.rho, self.coef_, ridge, self._oracle(), calls
-            fitted = Learned(*how)
-            named = self.names(), [] if features.d > MOST else self.contrasts(against)
-            cohorts = None if cohort is None else door.listed(cohort, "cohort is a list")
-            unit = units_of(cohorts, len(given.every), known.places)
-            told: Any = {"unit": unit, "level": level}
-            found = intervals_of(fitted, batch, features, *named, **told)
-            found = replace(found, names=tuple(named[0]))
-            return found.by(getattr(self, "_told", None), _moments(batch, features))
+            given = self._given(X, y, sample_weight)
+            return intervals(self, given, cohort, self.against(reference), level)
 
     def recalibrated(
         self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None
@@ -469,23 +399,11 @@ class Estimator(Predictor):
         says why: these weights are not the ones that the fit proved optimal. A TimeoutError where
         ``max_seconds`` (default: the estimator's own) are too few.
         """
-        from scipy.optimize import minimize_scalar
+        from mlestruct.estimators.calibration import sharpness
 
         given, found = self._given(X, y), copy.copy(self)
-
-        def loss(power: float) -> float:
-            found.coef_ = np.exp(power) * self.coef_
-            batch, scores = found._scored(given, given.told)
-            assert batch.target is not None
-            known = seen_in_targets(batch.target)  # refuses before any inference
-            tau = np.clip(found._marginals(batch, scores).tau, TINY, 1.0 - TINY)
-            check()
-            right = np.where(batch.target > 0.5, tau, 1.0 - tau)[known]
-            return -float(np.log(right).mean())
-
         with self._limited(max_seconds):
-            best = minimize_scalar(loss, bounds=(-SHARP, SHARP), method="bounded", options=XTOL)
-        factor = float(np.exp(best.x))
+            factor = sharpness(found, given)
         found.coef_ = factor * self.coef_
         why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
         found.certificate_ = replace(self.certificate_, gap=np.inf, withheld=why)
@@ -496,26 +414,10 @@ class Estimator(Predictor):
         from mlestruct.estimators.summary import Summary
 
         self._check_fitted()
-        if intervals is not None:
-            _refuse_others(intervals, self.names())
-        calls, seconds = self.history_[-1][:2] if self.history_ else (0, 0.0)
-        names, trust = door.told_apart(self.names()), ""
-        if (doubt := self._doubt()) and RECALIBRATED not in (self.certificate_.withheld or ""):
-            how = "recalibrated(X, y), by other examples, finds how sharp they should be"
-            trust = f", {doubt}; {how}"
-        return Summary(
-            weights_by_name=dict(zip(names, self.coef_.tolist(), strict=True)),
-            sure=intervals,
-            certificate=self.certificate_,
-            alpha=self.alpha_,
-            alpha_scores=self.alpha_scores_,
-            notes=self.notes_,
-            route=self.route_,
-            inference=f"{self._inference()}{trust}",
-            rounds=self.n_iter_,
-            calls=calls,
-            seconds=seconds,
-        )
+        trust = self._doubt()
+        if trust and RECALIBRATED in (self.certificate_.withheld or ""):
+            trust = ""
+        return Summary.of(self, intervals, trust)
 
     def _doubt(self) -> str:
         if self.learner in ("ssvm", "perceptron"):
@@ -571,19 +473,7 @@ class Estimator(Predictor):
         return model
 
 
-def _refuse_others(given: Any, own: Sequence[str]) -> None:
-    """A ValueError for what are no intervals, or those of another model's weights."""
-    from mlestruct.statistics import Intervals
-
-    of = given.weights if isinstance(given, Intervals) else given
-    if not isinstance(given, Intervals) or of != len(own):
-        raise ValueError(f"these are no intervals of {len(own)} weights, but {of!r:.40}")
-    for other, here in zip(given.names or own, own, strict=True):
-        if other != here:
-            raise ValueError(f"these are intervals of another model: of {other!r}, not {here!r}")
-
-
-def _moments(batch: Batch[Any], features: Features) -> Array | None:
+def moments_of(batch: Batch[Any], features: Features) -> Array | None:
     """What tells examples from others: how many there are, and what their outcomes sum to."""
     if batch.partly:
         return None

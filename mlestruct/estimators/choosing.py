@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers
+from mlestruct.structures.batch import Batch, pinned
 
 LIKELIHOODS = ("mle_struct", "exact_mle")
 
@@ -34,14 +37,47 @@ def scored_by(scoring: Scoring, learner: str) -> tuple[Any, str]:
     return scoring, NAMED[scoring]
 
 
-def own_score(how: Callable[..., float], model: Any, X: Sequence[Any], y: Sequence[Any]) -> Array:
-    """What a user's function says of a model, as the only row of a table of scores."""
-    score = as_numbers(how(model, X, y), "what scoring returns")
-    if score.size != 1 or np.isnan(score).any():
-        raise ValueError(
-            f"scoring returns {score.tolist()}; expected one number, the larger the better"
-        )
-    return score.reshape(1)
+def judged(model: Any, X: Sequence[Any], y: Sequence[Any]) -> Array:
+    """A score for each example, or one for all of them by a function of the user's."""
+    how, _ = scored_by(model.scoring, model._learner(Regulariser.of(0)).name)
+    if callable(how):
+        score = as_numbers(how(model, [model.as_given(x) for x in X], y), "what scoring returns")
+        if score.size != 1 or np.isnan(score).any():
+            raise ValueError(
+                f"scoring returns {score.tolist()}; expected one number, the larger the better"
+            )
+        return score.reshape(1)
+    if how == "parts_right":
+        return np.array([model.score([one], [other]) for one, other in zip(X, y, strict=True)])
+    batch, scores = model._scored(model._given(X, y), y)
+    if not batch.partly:
+        return _likelihoods(model, batch, scores, X)
+    both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
+    full, known = (_likelihoods(model, one, scores, X) for one in both)
+    return full - known
+
+
+def _likelihoods(model: Any, batch: Batch[Any], scores: Array, X: Sequence[Any]) -> Array:
+    """Every example's log-likelihood, as learned: a surrogate's, or exact."""
+    from mlestruct.statistics.interval import likelihood_of
+
+    summed, oracle = model._learner(Regulariser.of(0)).name == "exact_mle", model._oracle()
+    features = model.features(batch, X)
+    found = likelihood_of(batch, features, model.rho, summed=summed, oracle=oracle)
+    if found is None:
+        return np.asarray(batch.observed(scores) - model._marginals(batch, scores).upper)
+    return found.values(model.coef_)[0]
+
+
+def how_chosen(model: Any, alphas: Array) -> str:
+    """In words, how a fitted model's alpha was chosen among these."""
+    _, words = scored_by(model.scoring, model._learner(Regulariser.of(0)).name)
+    how = f"alpha was chosen by the mean {words} of examples not learned from"
+    how += f", in {model.folds} folds" if model.folds is not None else ""
+    rule = ", the largest within one standard error of the best"
+    ends = {alphas.max(): "largest", alphas.min(): "smallest"}
+    edge = f"; it is the {ends[model.alpha_]} tried" if model.alpha_ in ends else ""
+    return how + rule * model.one_standard_error + edge
 
 
 def splits(

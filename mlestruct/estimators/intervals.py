@@ -8,14 +8,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.estimators.base import moments_of
 from mlestruct.estimators.choosing import LIKELIHOODS
+from mlestruct.estimators.door import ALIKE, Given, listed
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import mle_struct
 from mlestruct.limits import OutOfTime, check
 from mlestruct.regulariser import Regulariser
-from mlestruct.statistics import Interval, Intervals, Named, Problem, intervals, problem
+from mlestruct.statistics import Interval, Intervals, Named, Problem, problem
+from mlestruct.statistics import intervals as found_intervals
+from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.identified import Identified
 from mlestruct.statistics.interval import FEWEST, LATE, LEAST, QUESTIONS, refusal, refuse_level
 from mlestruct.structures import BipartiteMatching, Matching
@@ -34,6 +38,35 @@ class Learned(NamedTuple):
     oracle: Any
     calls: int = QUESTIONS
     """That the fit made of the oracle."""
+
+
+def intervals(
+    model: Any, given: Given, cohort: Sequence[Any] | None, against: int, level: float
+) -> Intervals:
+    """What these examples tell of the weights of a fitted estimator: see its ``intervals``."""
+    if model.l1:
+        raise ValueError(
+            "weights that l1= chose from these examples have no honest interval: fit with "
+            "l1=0, or choose features by l1= on other examples and fit those alone here"
+        )
+    if ALIKE in model.notes_:
+        raise ValueError("intervals are for labels that count alike: fit without their weights")
+    known = model.known(given)
+    encoded = model.encode(known.X, known.told)
+    batch, features = model._problem(known.X, encoded, known.weight)
+    if batch.partly:
+        raise ValueError(
+            f"intervals need every label, and some outcomes are partial: {model.instead}"
+        )
+    ridge = model._ridge(features.d, model.alpha_)
+    calls = model.history_[-1][0] if model.history_ else 0
+    name = model._learner(ridge).name
+    fitted = Learned(name, model.rho, model.coef_, ridge, model._oracle(), calls)
+    names, told = model.names(), [] if features.d > MOST else model.contrasts(against)
+    cohorts = None if cohort is None else listed(cohort, "cohort is a list")
+    unit = units_of(cohorts, len(given.every), known.places)
+    found = intervals_of(fitted, batch, features, names, told, unit=unit, level=level)
+    return replace(found, names=tuple(names)).by(model._told, moments_of(batch, features))
 
 
 def intervals_of(
@@ -72,7 +105,7 @@ def intervals_of(
     bounds = fitted.ridge.lower, fitted.ridge.upper
     free = bounds[0] < bounds[1]
     start = np.where(free, 0.0, bounds[0])
-    return intervals(asked, names, known, start=start, free=free, bounds=bounds, level=level)
+    return found_intervals(asked, names, known, start=start, free=free, bounds=bounds, level=level)
 
 
 def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) -> tuple[Ints, str]:

@@ -86,6 +86,7 @@ class Predictor(Parameters):
     converged_: bool
     _columns: Columns = None
     _label_columns: Columns = None
+    _told: Array | None = None
 
     def taken(self, X: Any, y: Any) -> Given:
         """A user's X, and y where there is one, as lists of examples and outcomes."""
@@ -380,7 +381,7 @@ class Predictor(Parameters):
         ``max_seconds`` is that of :meth:`predict_marginals`; parts without a probability by then
         are left out.
         """
-        from mlestruct.estimators.calibration import Calibration
+        from mlestruct.estimators.calibration import Calibration, seen_in_targets
 
         refuse_made(as_count(bins, "bins", least=1), f"bins={bins}")
         with self._limited(max_seconds):
@@ -457,9 +458,7 @@ class Predictor(Parameters):
 
         Scores known beforehand are the batch's bias.
         """
-        structures = self.structures(X)
-        first = {id(one): lasting(one) for one in {id(one): one for one in structures}.values()}
-        batch = Batch.of([first[id(one)] for one in structures], outcomes, weight=weight)
+        batch = Batch.of(list(map(lasting, self.structures(X))), outcomes, weight=weight)
         known = self.offset(X)
         for m, part in enumerate(known or ()):
             size = batch.structure(m).size
@@ -518,11 +517,3 @@ class Predictor(Parameters):
         if np.isfinite(limits.left()):  # then it ends all of the call, not each search
             solver = replace(solver, seconds=None)
         return self._inference().marginals(batch, scores, self._oracle(), solver)
-
-
-def seen_in_targets(target: Array) -> NDArray[np.bool_]:
-    """Which coordinates were seen; a ValueError where none was."""
-    known = ~np.isnan(target)
-    if not known.any():
-        raise ValueError("nothing in y is known: there is nothing to compare probabilities with")
-    return known

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlestruct.dual import Certificate
+from mlestruct.estimators.door import told_apart
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array
 
@@ -37,6 +39,28 @@ class Summary(Shown):
     rounds: int
     calls: int
     seconds: float
+
+    @classmethod
+    def of(cls, model: Any, intervals: Intervals | None, doubt: str = "") -> Summary:
+        """Of a fitted model; ``doubt`` says why its probabilities need to be recalibrated."""
+        names = model.names()
+        if intervals is not None:
+            _refuse_others(intervals, names)
+        calls, seconds = model.history_[-1][:2] if model.history_ else (0, 0.0)
+        how = "recalibrated(X, y), by other examples, finds how sharp they should be"
+        return cls(
+            weights_by_name=dict(zip(told_apart(names), model.coef_.tolist(), strict=True)),
+            sure=intervals,
+            certificate=model.certificate_,
+            alpha=model.alpha_,
+            alpha_scores=model.alpha_scores_,
+            notes=model.notes_,
+            route=model.route_,
+            inference=f"{model._inference()}" + (f", {doubt}; {how}" if doubt else ""),
+            rounds=model.n_iter_,
+            calls=calls,
+            seconds=seconds,
+        )
 
     @property
     def _rows(self) -> list[Any]:
@@ -116,3 +140,15 @@ class Summary(Shown):
             return ""
         path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
         return f", chosen by data (mean scores: {path})"
+
+
+def _refuse_others(given: Any, own: Sequence[str]) -> None:
+    """A ValueError for what are no intervals, or those of another model's weights."""
+    from mlestruct.statistics import Intervals
+
+    of = given.weights if isinstance(given, Intervals) else given
+    if not isinstance(given, Intervals) or of != len(own):
+        raise ValueError(f"these are no intervals of {len(own)} weights, but {of!r:.40}")
+    for other, here in zip(given.names or own, own, strict=True):
+        if other != here:
+            raise ValueError(f"these are intervals of another model: of {other!r}, not {here!r}")

@@ -710,7 +710,7 @@ def _others(rng):
     matching = ms.Matching(4)
     ms.graphs.to_networkx(matching, rng.random(6), np.array([1, 0, 3, 2]))
     nodes, edges = rng.random((4, 2)), np.array([[0, 1], [1, 2], [2, 3]])
-    ms.Graph.of(nodes, edges, rng.random((3, 1)), [(0, 1, 2)], rng.random((1, 2)))
+    ms.Graph.of(nodes, edges, rng.random((3, 1)))
     ms.Graph.from_adjacency(
         nodes, np.array([[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1], [0, 0, 1, 0]])
     )
