@@ -1,4 +1,4 @@
-// Iterations of messages or mean field that are cut short, and the exact way back through them.
+// Iterations of messages that are cut short, and the exact way back through them.
 #include "truncated.h"
 
 #include "lanes.h"
@@ -38,18 +38,18 @@ INLINE void Numbers<Row>::set(int64_t k, Row x) const {
     store(first + k * EIGHT, x);
 }
 
-// Where numbers of iteration t lie; the first of the tape is `begin`.
+// Where numbers of iteration t lie.
 template <class T>
 struct Iteration {
     Numbers<T> score, table, near, sums, slope;
 
-    Iteration(const Run &run, int64_t t, int64_t begin, double *slopes) {
+    Iteration(const Run &run, int64_t t, double *slopes) {
         const int64_t set = (t < run.sets ? t : run.sets - 1) * run.size * Numbers<T>::LANES;
-        const int64_t tape = (t - begin) * run.width * Numbers<T>::LANES;
+        const int64_t tape = t * run.width * Numbers<T>::LANES;
         score = {const_cast<double *>(run.score) + set};
-        table = {run.table ? const_cast<double *>(run.table) + set : nullptr};
+        table = {const_cast<double *>(run.table) + set};
         near = {run.near + tape};
-        sums = {run.sums ? run.sums + tape : nullptr};
+        sums = {run.sums + tape};
         slope = {slopes ? slopes + set : nullptr};
     }
 };
@@ -258,11 +258,11 @@ struct Messages {
     }
 
     template <bool LINEAR>
-    void forward(const Run &run, int64_t begin, int64_t end) const {
-        for (int64_t t = begin; t < end; ++t) {
-            const Iteration<T> now(run, t, begin, nullptr);
+    void forward(const Run &run) const {
+        for (int64_t t = 0; t < run.length; ++t) {
+            const Iteration<T> now(run, t, nullptr);
             if (t > 0 && t < run.sets)
-                exchange<LINEAR>(now.score, Iteration<T>(run, t - 1, begin, nullptr).score);
+                exchange<LINEAR>(now.score, Iteration<T>(run, t - 1, nullptr).score);
             for (int64_t i = 0; i < g.groups; ++i) {
                 for (int64_t v = g.group[i]; v < g.group[i + 1]; ++v) {
                     const Visit visit(g, v);
@@ -278,10 +278,9 @@ struct Messages {
         }
     }
 
-    void backward(const Run &run, int64_t begin, int64_t end, double *slope,
-                  Numbers<T> ahead) const {
-        for (int64_t t = end - 1; t >= begin; --t) {
-            const Iteration<T> now(run, t, begin, slope);
+    void backward(const Run &run, double *slope, Numbers<T> ahead) const {
+        for (int64_t t = run.length - 1; t >= 0; --t) {
+            const Iteration<T> now(run, t, slope);
             for (int64_t i = g.groups - 1; i >= 0; --i) {
                 for (int64_t v = g.group[i + 1] - 1; v >= g.group[i]; --v) {
                     const Visit visit(g, v);
@@ -294,169 +293,26 @@ struct Messages {
                                    : unread(visit, now.near.from(visit.at));
                 }
             }
-            if (t > 0 && t < run.sets)
-                unexchange(now.slope, Iteration<T>(run, t - 1, begin, slope).slope);
+            if (t > 0 && t < run.sets) unexchange(now.slope, Iteration<T>(run, t - 1, slope).slope);
         }
     }
 };
 
-// Mean field: q_i proportional to exp(expected score of its states), node after node.
 template <class T>
-struct Field {
-    const Graph &g;
-    Numbers<T> q;
-
-    // The product of q over an entry's other nodes' states.
-    T others(const int64_t *node, int64_t s, int64_t order) const {
-        T chance = everywhere<T>(1.0);
-        for (int64_t r = 0; r < order; ++r)
-            if (r != s) chance = chance * q[node[r]];
-        return chance;
-    }
-
-    void update(int64_t i, Numbers<T> score) const {
-        const int64_t first = g.node_start[i], last = g.node_start[i + 1];
-        for (int64_t k = first; k < last; ++k) q.set(k, score[k]);
-        for (int64_t p = g.start[i]; p < g.start[i + 1]; ++p) {
-            const int64_t f = g.owner[g.slot[p]], s = g.slot[p] - g.scope_start[f];
-            const int64_t order = g.scope_start[f + 1] - g.scope_start[f];
-            const int64_t *node = g.node + g.pair[f];
-            for (int64_t k = g.table_start[f]; k < g.table_start[f + 1]; ++k, node += order)
-                q.add(node[s], score[k] * others(node, s, order));
-        }
-        T top = everywhere<T>(-INF), mass = everywhere<T>(0.0);
-        for (int64_t k = first; k < last; ++k) top = larger(top, q[k]);
-        for (int64_t k = first; k < last; ++k) {
-            q.set(k, exponential(q[k] - top));
-            mass = mass + q[k];
-        }
-        for (int64_t k = first; k < last; ++k) q.set(k, q[k] / mass);
-    }
-
-    // `log_q` holds slopes by log q; in between, those of node i are by its expected scores.
-    void revert(int64_t i, const Iteration<T> &now, Numbers<T> log_q) const {
-        const int64_t first = g.node_start[i], last = g.node_start[i + 1];
-        T held = everywhere<T>(0.0);
-        for (int64_t k = first; k < last; ++k) held = held + log_q[k];
-        for (int64_t k = first; k < last; ++k) {
-            log_q.set(k, log_q[k] - q[k] * held);
-            now.slope.add(k, log_q[k]);
-            q.set(k, now.near[k]);
-        }
-        for (int64_t p = g.start[i]; p < g.start[i + 1]; ++p) {
-            const int64_t f = g.owner[g.slot[p]], s = g.slot[p] - g.scope_start[f];
-            const int64_t order = g.scope_start[f + 1] - g.scope_start[f];
-            const int64_t *node = g.node + g.pair[f];
-            for (int64_t k = g.table_start[f]; k < g.table_start[f + 1]; ++k, node += order) {
-                const T change = log_q[node[s]] * others(node, s, order);
-                now.slope.add(k, change);
-                for (int64_t r = 0; r < order; ++r)
-                    if (r != s) log_q.add(node[r], change * now.score[k]);
-            }
-        }
-        for (int64_t k = first; k < last; ++k) log_q.set(k, everywhere<T>(0.0));
-    }
-
-    void forward(const Run &run, int64_t begin, int64_t end) const {
-        for (int64_t t = begin; t < end; ++t) {
-            const Iteration<T> now(run, t, begin, nullptr);
-            for (int64_t k = 0; k < run.width; ++k) now.near.set(k, q[k]);
-            for (int64_t i = 0; i < g.nodes; ++i) update(i, now.score);
-        }
-    }
-
-    void backward(const Run &run, int64_t begin, int64_t end, double *log_q, double *slope) const {
-        for (int64_t t = end - 1; t >= begin; --t) {
-            const Iteration<T> now(run, t, begin, slope);
-            for (int64_t i = g.nodes - 1; i >= 0; --i) revert(i, now, {log_q});
-        }
-    }
-};
-
-constexpr double RANGE = 600.0;  // of log-beliefs that are safe as plain numbers
-
-INLINE bool beyond(double x) { return x > RANGE; }
-INLINE bool beyond(Row x) { return any(x > row_of(RANGE)); }
-
-// The largest entry of a table, and what it has above the least.
-template <class T>
-INLINE T span(Numbers<T> x, int64_t first, int64_t last, T *top) {
-    T low = *top = x[first];
-    for (int64_t k = first + 1; k < last; ++k) {
-        low = smaller(low, x[k]);
-        *top = larger(*top, x[k]);
-    }
-    return *top - low;
-}
-
-template <class T>
-bool begin(const Graph &g, Numbers<T> score, Numbers<T> table, Numbers<T> belief,
-           Numbers<T> reach) {
-    bool fits = true;
-    T top;
-    for (int64_t i = 0; i < g.nodes; ++i) {
-        reach.set(i, span(score, g.node_start[i], g.node_start[i + 1], &top));
-        for (int64_t k = g.node_start[i]; belief.first && k < g.node_start[i + 1]; ++k)
-            belief.set(k, (score[k] - top) / g.whole[i]);
-    }
-    for (int64_t f = 0; f < g.factors; ++f) {
-        const T wide = span(score, g.table_start[f], g.table_start[f + 1], &top);
-        for (int64_t s = g.scope_start[f]; s < g.scope_start[f + 1]; ++s)
-            reach.add(g.scope[s], wide);
-        for (int64_t k = g.table_start[f]; k < g.table_start[f + 1]; ++k)
-            table.set(k, exponential((score[k] - top) / g.counts[f]));
-    }
-    for (int64_t i = 0; i < g.nodes; ++i) fits &= !beyond(reach[i]);
-    return fits;
-}
-
-template <class T>
-void normalise(int64_t tables, const int64_t *start, Numbers<T> x) {
-    for (int64_t i = 0; i < tables; ++i) {
-        T top, mass = everywhere<T>(0.0);
-        span(x, start[i], start[i + 1], &top);
-        for (int64_t k = start[i]; k < start[i + 1]; ++k) {
-            x.set(k, exponential(x[k] - top));
-            mass = mass + x[k];
-        }
-        for (int64_t k = start[i]; k < start[i + 1]; ++k) x.set(k, x[k] / mass);
-    }
-}
-
-template <class T>
-void send_all(const Graph &g, const Run &run, bool linear, int64_t begin, int64_t end,
-              double *belief, double *message) {
+void send_all(const Graph &g, const Run &run, bool linear, double *belief, double *message) {
     const Messages<T> all{g, {belief}, {message}};
-    linear ? all.template forward<true>(run, begin, end)
-           : all.template forward<false>(run, begin, end);
+    linear ? all.template forward<true>(run) : all.template forward<false>(run);
 }
 
 }  // namespace
 
-bool begin_truncated(const truncated_graph *graph, int64_t sets, int64_t lanes, const double *score,
-                     double *table, double *belief, double *reach) {
-    bool fits = true;
-    for (int64_t k = 0; k < sets; ++k) {
-        const int64_t at = k * graph->table_start[graph->factors] * lanes;
-        double *given = const_cast<double *>(score) + at, *beliefs = k ? nullptr : belief;
-        fits &= lanes == 1 ? begin<double>(*graph, {given}, {table + at}, {beliefs}, {reach})
-                           : begin<Row>(*graph, {given}, {table + at}, {beliefs}, {reach});
-    }
-    return fits;
-}
-
-void normalise_tables(int64_t tables, const int64_t *start, int64_t lanes, double *x) {
-    lanes == 1 ? normalise<double>(tables, start, {x}) : normalise<Row>(tables, start, {x});
-}
-
 void send_truncated(const truncated_graph *graph, const truncated_run *run, bool linear,
-                    int64_t begin, int64_t end, double *belief, double *message) {
-    (run->lanes == 1 ? send_all<double> : send_all<Row>)(*graph, *run, linear, begin, end, belief,
-                                                         message);
+                    double *belief, double *message) {
+    (run->lanes == 1 ? send_all<double> : send_all<Row>)(*graph, *run, linear, belief, message);
 }
 
-status unsend_truncated(const truncated_graph *graph, const truncated_run *run, int64_t begin,
-                        int64_t end, double *belief, double *message, double *slope) {
+status unsend_truncated(const truncated_graph *graph, const truncated_run *run, double *belief,
+                        double *message, double *slope) {
     int64_t most = 0;
     for (int64_t v = 0; v < graph->visits; ++v) {
         const int64_t states = graph->tape[v + 1] - graph->tape[v];
@@ -466,24 +322,8 @@ status unsend_truncated(const truncated_graph *graph, const truncated_run *run, 
     double *ahead = arena.array<double>(most * run->lanes);
     if (arena.failed) return NO_MEMORY;
     if (run->lanes == 1)
-        Messages<double>{*graph, {belief}, {message}}.backward(*run, begin, end, slope, {ahead});
+        Messages<double>{*graph, {belief}, {message}}.backward(*run, slope, {ahead});
     else
-        Messages<Row>{*graph, {belief}, {message}}.backward(*run, begin, end, slope, {ahead});
+        Messages<Row>{*graph, {belief}, {message}}.backward(*run, slope, {ahead});
     return OK;
-}
-
-void sweep_truncated(const truncated_graph *graph, const truncated_run *run, int64_t begin,
-                     int64_t end, double *q) {
-    if (run->lanes == 1)
-        Field<double>{*graph, {q}}.forward(*run, begin, end);
-    else
-        Field<Row>{*graph, {q}}.forward(*run, begin, end);
-}
-
-void unsweep_truncated(const truncated_graph *graph, const truncated_run *run, int64_t begin,
-                       int64_t end, double *q, double *log_q, double *slope) {
-    if (run->lanes == 1)
-        Field<double>{*graph, {q}}.backward(*run, begin, end, log_q, slope);
-    else
-        Field<Row>{*graph, {q}}.backward(*run, begin, end, log_q, slope);
 }

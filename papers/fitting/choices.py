@@ -17,12 +17,12 @@ import mlestruct as ms
 from mlestruct import images
 from mlestruct.families.fitting.truncated import (
     Messages,
+    Sweep,
     beliefs,
     flooding,
     one_by_one,
     there_and_back,
 )
-from mlestruct.families.fitting.truncated.compiled import Sweep
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIT, both, load, tied

@@ -32,7 +32,7 @@ from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
 from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.losses import errors, variables
-from mlestruct.families.fitting.truncated.methods import Messages, beliefs
+from mlestruct.families.fitting.truncated import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture
 from mlestruct.features import per_table
 from mlestruct.inference import bounds

@@ -11,8 +11,7 @@ import numpy as np
 from mlestruct import Batch
 from mlestruct.families.fitting.implicit import surrogate_start
 from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
-from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs
-from mlestruct.families.fitting.truncated.methods import groups, rows
+from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs, groups, rows
 from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import unproven
