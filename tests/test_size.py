@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (10200, r".*/native/|.*\.(cpp|h)$"),
+    "native": (10039, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1221, r"oracles/"),
     "structures to oracle seam": (
         4780,
@@ -37,10 +37,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2989, r"mlestruct/estimators/"),
-    "families": (1871, r"mlestruct/families/"),
+    "families": (1779, r"mlestruct/families/"),
     "extras": (1831, r"mlestruct/"),
 }
-RAW = {"tests": 33995, "benchmarks": 7583}  # all lines, blank ones and comments included
+RAW = {"tests": 33951, "benchmarks": 7583}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.families.fitting import truncated
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import Procedural
-from mlestruct.families.fitting import truncated
 from mlestruct.families.fitting.truncated import Messages, beliefs, flooding
 from mlestruct.structures.entropy import counting_numbers
 
