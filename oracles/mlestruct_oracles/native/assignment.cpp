@@ -10,6 +10,8 @@
 // them.
 #include "assignment.h"
 
+#include <initializer_list>
+
 #include "lanes.h"
 
 namespace {
@@ -18,8 +20,8 @@ constexpr int64_t NONE = -1;
 constexpr double ROUNDING = 1e-14;  // of the largest score: an edge this close to tight is tight
 constexpr double STALE = 8.0;       // prices this many times the largest score cost its last digits
 
-// The least distance of any column, and of a free one.
-struct Least {
+// The best of any column, and of a free one.
+struct Best {
     double any, free;
 };
 
@@ -31,17 +33,21 @@ struct Search {
     double *left;                 // prices of columns not yet reached for good, else infinity
     double *distance, *previous;  // of columns, and the row that a path comes from
     double *taken;                // 0 where the column is free, else infinity
-    int64_t *reached;
+    int64_t *reached, *waiting;
     double *reached_at;
 
     const double *scores(int64_t i) const { return table + i * wide; }
 
     // The most that a column leaves row i.
-    double gain(int64_t i) const {
-        Row most = row_of(-INF);
-        for (int64_t j = 0; j < wide; j += EIGHT)
-            most = larger(most, load(scores(i) + j) - load(price + j));
-        return largest(most);
+    Best gain(int64_t i) const {
+        const double *score = scores(i);
+        Row any = row_of(-INF), free = any;
+        for (int64_t j = 0; j < wide; j += EIGHT) {
+            const Row gained = load(score + j) - load(price + j);
+            any = larger(any, gained);
+            free = larger(free, gained - load(taken + j));
+        }
+        return {largest(any), largest(free)};
     }
 
     double largest_score() const {
@@ -56,63 +62,54 @@ struct Search {
     // Sum(u) + sum(v), with u made feasible here: no less than any matching's score.
     double bound() const {
         double total = 0.0;
-        for (int64_t i = 0; i < n; ++i) total += gain(i);
+        for (int64_t i = 0; i < n; ++i) total += gain(i).any;
         for (int64_t j = 0; j < m; ++j) total += price[j];
         return total;
     }
 
-    // Rows keep a column that is still the best they can have; return how many wait for one.
-    int64_t keep_tight(int64_t *waiting) {
-        const double scale = largest_score();
+    void match(int64_t i, int64_t j) {
+        column[i] = j;
+        row[j] = i;
+        taken[j] = INF;
+    }
+
+    // Rows keep a column that is still the best they can have, or take a free one that is. Return
+    // how many wait for one.
+    int64_t claim() {
         double dearest = 0.0;
         for (int64_t j = 0; j < m; ++j) {
             row[j] = NONE;
+            taken[j] = 0.0;
             dearest = larger(dearest, price[j]);
         }
-        if (dearest > STALE * scale) {
-            for (int64_t j = 0; j < m; ++j) price[j] = 0.0;
-            for (int64_t i = 0; i < n; ++i) column[i] = NONE;
-        }
-        int64_t count = 0;
+        const double scale = dearest > 0.0 ? largest_score() : 0.0;
+        const bool stale = dearest > STALE * scale;
+        for (int64_t j = 0; stale && j < m; ++j) price[j] = 0.0;
+        int64_t count = 0, kept = 0;
         for (int64_t i = 0; i < n; ++i) {
-            const int64_t j = column[i];
-            if (j != NONE && scores(i)[j] - price[j] >= gain(i) - ROUNDING * scale) {
-                row[j] = i;
-            } else {
-                column[i] = NONE;
+            const int64_t j = stale ? NONE : column[i];
+            column[i] = NONE;
+            if (j != NONE && scores(i)[j] - price[j] >= gain(i).any - ROUNDING * scale)
+                match(i, j);
+            else
                 waiting[count++] = i;
-            }
         }
-        return count;
-    }
-
-    // Rows take a free column that is their best, at what their second best leaves of it.
-    int64_t claim(int64_t *waiting, int64_t count) {
-        for (int64_t j = 0; j < m; ++j) taken[j] = row[j] == NONE ? 0.0 : INF;
-        int64_t kept = 0;
         for (int64_t k = 0; k < count; ++k) {
             const int64_t i = waiting[k];
-            for (int64_t j = 0; j < m; ++j) left[j] = price[j];
-            for (int64_t j = 0; j < wide; ++j) distance[j] = INF;
-            const Least near = relax(i, 0.0, i);
-            if (near.free > near.any || !(near.any < INF)) {
+            const Best best = gain(i);
+            if (best.free < best.any || !(best.any > -INF)) {
                 waiting[kept++] = i;
                 continue;
             }
-            const int64_t j = find(near.any, true);
-            row[j] = i;
-            column[i] = j;
-            taken[j] = INF;
-            const double before = price[j];
-            price[j] = INF;
-            const double second = gain(i);
-            price[j] = before + (second > -INF ? -near.any - second : 0.0);
+            int64_t j = 0;
+            while (taken[j] != 0.0 || scores(i)[j] - price[j] != best.any) ++j;
+            match(i, j);
         }
         return kept;
     }
 
-    // Make paths through row i, known as `name`, where they are shorter.
-    Least relax(int64_t i, double start, int64_t name) {
+    // Make paths through row i, known as `name`, where they are shorter; return the shortest.
+    Best relax(int64_t i, double start, int64_t name) {
         const double *score = scores(i);
         const Row by = row_of(static_cast<double>(name)), from = row_of(start);
         Row any = row_of(INF), free = any;
@@ -140,12 +137,9 @@ struct Search {
     // Take the shortest path from row i, at distance `start`, to a free column; move the prices on
     // the way. `name` is what paths know row i by. Return whether there is such a path.
     bool augment(int64_t i, int64_t name, double start) {
-        for (int64_t j = 0; j < m; ++j) {
-            left[j] = price[j];
-            taken[j] = row[j] == NONE ? 0.0 : INF;
-        }
+        std::memcpy(left, price, m * sizeof(double));
         int64_t count = 0;
-        Least near = relax(i, start, name);
+        Best near = relax(i, start, name);
         while (near.any < INF && near.free != near.any) {
             const int64_t j = find(near.any, false);
             reached[count] = j;
@@ -156,13 +150,14 @@ struct Search {
         }
         if (!(near.any < INF)) return false;
         for (int64_t k = 0; k < count; ++k) price[reached[k]] += near.any - reached_at[k];
-        for (int64_t j = find(near.any, true); j != NONE;) {
+        int64_t j = find(near.any, true);
+        taken[j] = INF;
+        for (int64_t before = j; j != NONE; j = before) {
             const int64_t by = static_cast<int64_t>(previous[j]);
             row[j] = by;
             if (by == n) break;
-            const int64_t before = column[by];
+            before = column[by];
             column[by] = j;
-            j = before;
         }
         return true;
     }
@@ -176,7 +171,7 @@ struct Search {
         for (int64_t j = 0; j < m; ++j) {
             if (row[j] == NONE && price[j] <= level) {
                 row[j] = n;
-                price[j] = INF;
+                taken[j] = price[j] = INF;
             }
             free += row[j] == NONE;
         }
@@ -196,8 +191,8 @@ struct Search {
             price[j] = row[j] == n ? 0.0 : larger(price[j] - level, 0.0);
     }
 
-    bool solve(int64_t *waiting) {
-        const int64_t count = claim(waiting, keep_tight(waiting));
+    bool solve() {
+        const int64_t count = claim();
         for (int64_t k = 0; k < count; ++k) {
             for (int64_t j = 0; j < wide; ++j) distance[j] = INF;
             if (!augment(waiting[k], waiting[k], 0.0)) return false;
@@ -217,15 +212,9 @@ int64_t assignment_solve(int64_t count, int64_t rows, int64_t columns, const dou
     s.m = columns;
     s.wide = whole_eights(columns);
     s.table = arena.array<double>(rows * s.wide, -INF);
-    s.price = arena.array<double>(s.wide, 0.0);
-    s.left = arena.array<double>(s.wide, INF);
-    s.distance = arena.array<double>(s.wide, INF);
-    s.previous = arena.array<double>(s.wide, 0.0);
-    s.taken = arena.array<double>(s.wide, INF);
-    s.row = arena.array<int64_t>(columns);
-    s.reached = arena.array<int64_t>(columns);
-    s.reached_at = arena.array<double>(columns);
-    int64_t *waiting = arena.array<int64_t>(rows);
+    for (double **each : {&s.price, &s.left, &s.distance, &s.previous, &s.taken, &s.reached_at})
+        *each = arena.array<double>(s.wide, INF);
+    for (int64_t **each : {&s.row, &s.reached, &s.waiting}) *each = arena.array<int64_t>(columns);
     if (arena.failed) return NO_MEMORY;
     for (int64_t k = 0; k < count; ++k) {
         const double *scores = score + k * rows * columns;
@@ -233,7 +222,7 @@ int64_t assignment_solve(int64_t count, int64_t rows, int64_t columns, const dou
             std::memcpy(s.table + i * s.wide, scores + i * columns, columns * sizeof(double));
         std::memcpy(s.price, price + k * columns, columns * sizeof(double));
         s.column = column + k * rows;
-        const bool solved = s.solve(waiting);
+        const bool solved = s.solve();
         std::memcpy(price + k * columns, s.price, columns * sizeof(double));
         upper[k] = s.bound();
         if (!solved || !(upper[k] < INF && upper[k] > -INF)) return k;
