@@ -28,6 +28,8 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "GraphModel(clique_table=)": "StructuredModel(FactorGraph(cards, scopes)) has larger tables",
     "a graph's cliques": "StructuredModel(FactorGraph(cards, scopes)) has larger tables",
     "Report.of(language=)": "a report is in English",
+    "oracle='graph_cut_ortools'": "graph_cut and graph_cut_pymaxflow find the same cut",
+    "oracle='qpbo_ortools'": "qpbo and qpbo_pymaxflow find the same vertex",
 }
 
 

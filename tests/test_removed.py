@@ -22,6 +22,8 @@ USES = {
     "intervals(tastes=)": lambda: ms.MatchingModel().intervals([], [], tastes=True),
     "GraphModel(clique_table=)": lambda: ms.GraphModel(clique_table="counts"),
     "a graph's cliques": lambda: graph_of({"nodes": [[1.0]], "edges": [], "cliques": []}),
+    "oracle='graph_cut_ortools'": lambda: ms.oracle.load("graph_cut_ortools"),
+    "oracle='qpbo_ortools'": lambda: ms.oracle.load("qpbo_ortools"),
     "Report.of(language=)": lambda: Report.of(ms.RoommateModel(), [], language="de"),
 }
 

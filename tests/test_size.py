@@ -19,10 +19,10 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (10039, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (1221, r"oracles/"),
+    "native": (9987, r".*/native/|.*\.(cpp|h)$"),
+    "solvers": (1200, r"oracles/"),
     "structures to oracle seam": (
-        4780,
+        4781,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3242, r"mlestruct/inference/"),
@@ -38,9 +38,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (2989, r"mlestruct/estimators/"),
     "families": (1779, r"mlestruct/families/"),
-    "extras": (1831, r"mlestruct/"),
+    "extras": (1833, r"mlestruct/"),
 }
-RAW = {"tests": 33951, "benchmarks": 7583}  # all lines, blank ones and comments included
+RAW = {"tests": 33953, "benchmarks": 7583}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -1,4 +1,4 @@
-// Pairs u < v of a complete graph, listed row by row, as rows of a matrix and back.
+// Sums over pairs u < v of a complete graph, listed row by row.
 #include "complete.h"
 
 #include "lanes.h"
@@ -9,25 +9,6 @@ namespace {
 int64_t first_pair(int64_t u, int64_t n) { return u * (2 * n - u - 1) / 2; }
 
 }  // namespace
-
-void pairs_fold(const pair_rows *rows, const double *block, double *flat) {
-    const int64_t n = rows->nodes, wide = n - rows->first;
-    for (int64_t i = 0; i < rows->count; ++i) {
-        const int64_t u = rows->first + i;
-        std::memcpy(flat + first_pair(u, n), block + i * wide + i + 1,
-                    (n - u - 1) * sizeof(double));
-    }
-}
-
-void pairs_unfold(const pair_rows *rows, const double *flat, double *block) {
-    const int64_t n = rows->nodes, wide = n - rows->first;
-    for (int64_t i = 0; i < rows->count; ++i) {
-        const int64_t u = rows->first + i;
-        double *row = block + i * wide;
-        for (int64_t k = 0; k <= i; ++k) row[k] = 0.0;
-        std::memcpy(row + i + 1, flat + first_pair(u, n), (n - u - 1) * sizeof(double));
-    }
-}
 
 void pairs_sums(int64_t n, const double *flat, double *out) {
     for (int64_t v = 0; v < n; ++v) out[v] = 0.0;

@@ -1,14 +1,8 @@
-// Pairs u < v of a complete graph, listed row by row, as rows of a matrix and back.
+// Sums over pairs u < v of a complete graph, listed row by row.
 #pragma once
 #include "kernel.h"
 
 extern "C" {
-/** Which rows of a symmetric matrix over ``nodes`` a block holds, each from column ``first`` on. */
-struct pair_rows {
-    int64_t nodes;
-    int64_t first;
-    int64_t count;
-};
 /** Answers of nodes: where each stands among all levels, ``levels`` where it is missing.
 
 Those of question q are first[q] to first[q + 1] - 1, its tables begin at start[q] of so many. */
@@ -21,14 +15,6 @@ struct pair_answers {
     const int64_t *first N(questions + 1) BELOW(levels + 1);
     const int64_t *start N(questions + 1) BELOW(tables + 1);
 };
-/** Copy rows of a symmetric matrix into the list of pairs. */
-EXPORT void pairs_fold(const struct pair_rows *rows,
-                       const double *block N(rows.count * (rows.nodes - rows.first)),
-                       double *flat N(rows.nodes * (rows.nodes - 1) / 2));
-/** Copy the list of pairs back into those rows, zero up to the diagonal. */
-EXPORT void pairs_unfold(const struct pair_rows *rows,
-                         const double *flat N(rows.nodes * (rows.nodes - 1) / 2),
-                         double *block N(rows.count * (rows.nodes - rows.first)));
 /** Sum the pairs of every node. */
 EXPORT void pairs_sums(int64_t nodes, const double *flat N(nodes * (nodes - 1) / 2),
                        double *out N(nodes));

@@ -49,13 +49,7 @@ struct Waiting {
             last = first + room;
             return;
         }
-        // Behind those that are as good; mostly that is near the end.
-        int64_t high = last, leap = 1;
-        while (high - leap >= first && value[high - leap] < worth) {
-            high -= leap;
-            leap *= 2;
-        }
-        int64_t q = high - leap + 1 > first ? high - leap + 1 : first;
+        int64_t q = first, high = last;  // behind those that are as good
         while (q < high) {
             const int64_t middle = q + (high - q) / 2;
             if (value[middle] < worth)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.errors import Infeasible
+from mlestruct.errors import Infeasible, refuse_removed
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import Around
 from mlestruct.structures.base import Array, Structure, one_of
@@ -90,14 +90,12 @@ CATALOGUE = {
     "blossom": Entry("mlestruct_oracles.general_matching:Blossom", "Matching", {}, MATCHINGS),
     "cp_sat": Entry("mlestruct_oracles.cp_sat:CPSat"),
     "graph_cut": Entry(CUT, "FactorGraph"),
-    "graph_cut_ortools": Entry(CUT, "FactorGraph", {"backend": "ortools"}),
     "graph_cut_pymaxflow": Entry(CUT, "FactorGraph", {"backend": "pymaxflow"}),
     "linear_program": Entry("mlestruct_oracles.linear_program:LinearProgram", polytope=None),
     "min_cost_flow": Entry("mlestruct_oracles.min_cost_flow:MinCostFlow", "Flow"),
     "networkx_matching": Entry("mlestruct_oracles.networkx_matching:NetworkxMatching", "Matching"),
     "planar_ising": Entry("mlestruct_oracles.planar_ising:PlanarIsing", "Ising"),
     "qpbo": Entry(QPBO, "FactorGraph", {}, LOCAL),
-    "qpbo_ortools": Entry(QPBO, "FactorGraph", {"backend": "ortools"}, LOCAL),
     "qpbo_pymaxflow": Entry(QPBO, "FactorGraph", {"backend": "pymaxflow"}, LOCAL),
     "relaxation": Entry("mlestruct_oracles.linear_program:Relaxation", "FactorGraph", {}, LOCAL),
     "shortest_path": Entry("mlestruct_oracles.shortest_path:ShortestPath", "Paths"),
@@ -157,6 +155,7 @@ def _refuse_misfit(name: str, batch: Batch[Any]) -> None:
 def load(name: str | None) -> Oracle[Any]:
     """The solver of that name in the catalogue; its module is imported now."""
     if name not in CATALOGUE:
+        refuse_removed(f"oracle={name!r}")
         raise ValueError(f"no oracle named {name!r}; there are {', '.join(sorted(CATALOGUE))}")
     entry = CATALOGUE[name]
     module, kind = entry.place.split(":")

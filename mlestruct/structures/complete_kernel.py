@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mlestruct.native._door import (
-    PairAnswers,
-    PairRows,
-    pairs_fold,
-    pairs_meetings,
-    pairs_sums,
-    pairs_unfold,
-)
+from mlestruct.native._door import PairAnswers, pairs_meetings, pairs_sums
 from mlestruct.structures.base import Array, Ints
 
 ROWS = 64  # nodes whose pairs are a matrix at a time
@@ -32,12 +25,21 @@ def symmetric(flat: Array, n: int) -> Array:
 
 def fold(block: Array, first: int, n: int, flat: Array) -> None:
     """Rows ``first``, … of a symmetric matrix, from column ``first`` on, into the list of pairs."""
-    pairs_fold(PairRows(n, first, len(block)), np.ascontiguousarray(block), flat)
+    start = first * (2 * n - first - 1) // 2
+    for i, row in enumerate(block):
+        end = start + n - first - i - 1
+        flat[start:end] = row[i + 1 :]
+        start = end
 
 
 def unfold(flat: Array, first: int, n: int, block: Array) -> None:
     """The list of pairs back as those rows, zero up to the diagonal."""
-    pairs_unfold(PairRows(n, first, len(block)), np.ascontiguousarray(flat), block)
+    start = first * (2 * n - first - 1) // 2
+    for i, row in enumerate(block):
+        end = start + n - first - i - 1
+        row[: i + 1] = 0.0
+        row[i + 1 :] = flat[start:end]
+        start = end
 
 
 def row_sums(flat: Array, n: int) -> Array:

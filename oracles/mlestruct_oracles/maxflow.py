@@ -1,17 +1,16 @@
-"""Minimum cuts of undirected graphs with whole-number capacities: PyMaxflow, ortools, or our own.
+"""Minimum cuts of undirected graphs with whole-number capacities: PyMaxflow, or our own.
 
-Capacities and pulls are whole numbers (held as float64) and small enough that the solver's own
-arithmetic never rounds, so a cut is exactly minimal; `Backend.largest` says how small. What
-rounding to whole numbers costs is the caller's to account for (`qpbo` adds it to its bound).
+Capacities and pulls are whole numbers (held as float64) of at most ``LARGEST``, so that the
+solver's own arithmetic never rounds and a cut is exactly minimal. What rounding to whole numbers
+costs is the caller's to account for (`qpbo` adds it to its bound).
 
-All back ends return the same cut, the one with the fewest nodes on the sink's side.
-PyMaxflow and ortools hold the GIL; PyMaxflow is GPL and ends the process when memory runs out.
+Both back ends return the same cut, the one with the fewest nodes on the sink's side.
+PyMaxflow holds the GIL, is GPL and ends the process when memory runs out.
 The compiled one is Boykov and Kolmogorov's algorithm too (native/max_flow.cpp). It releases the GIL
 and can start from the flow of an earlier, similar graph. Up to 2³⁰ edges.
 """
 
 import importlib
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -22,6 +21,9 @@ import numpy as np
 from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct_oracles.native._door import max_flow_cut
 
+# An arc's residual reaches twice its capacity, which must stay within a double's 53 bits.
+LARGEST = 2.0**52
+TOGETHER = 1 << 12  # flow nodes up to which solving many small models as one graph pays
 ABSENT = (
     "PyMaxflow is not installed (it is under the GPL, so it is not installed by default): "
     "pip install 'mlestruct[pymaxflow]', or take the oracle without _pymaxflow in its name"
@@ -35,16 +37,11 @@ class Backend:
     That is the cut least in Σ capacity of cut edges + Σ |pull| of denied nodes: one with positive
     pull wants the sink's side, one with negative pull the source's. There is a node at least.
     PyMaxflow loops for ever on NaN and infinity and answers wrongly on negative capacities.
-
-    `largest(arcs)` is the largest capacity it adds without rounding in a graph with so many arcs,
-    `together` the number of flow nodes up to which solving many small models as one graph pays.
     Where it `resumes`, it starts from `flow` (along each edge) and leaves the new flow there.
     """
 
     name: str
     cut: Callable[[Ints, Array, Array, Array], Marks]
-    largest: Callable[[int], float]
-    together: int
     resumes: bool = False
 
 
@@ -89,35 +86,7 @@ def _cut_pymaxflow(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Mar
     return side
 
 
-def _cut_ortools(ends: Ints, capacity: Array, pull: Array, flow: Array) -> Marks:
-    # A plain import here, not at the top: ortools and highspy cannot live in one process.
-    solver: Any = importlib.import_module("ortools.graph.python.max_flow").SimpleMaxFlow()
-    source, sink = len(pull), len(pull) + 1
-    nodes = np.arange(len(pull))
-    tails = np.concatenate([ends[:, 0], ends[:, 1], np.where(pull < 0, source, nodes)])
-    heads = np.concatenate([ends[:, 1], ends[:, 0], np.where(pull < 0, nodes, sink)])
-    amounts = np.concatenate([capacity, capacity, np.abs(pull)]).astype(np.int64)
-    solver.add_arcs_with_capacity(tails, heads, amounts)
-    status = solver.solve(source, sink)
-    if status != solver.OPTIMAL:
-        raise RuntimeError(f"ortools ended with {status} on {len(pull)} nodes")
-    side = np.zeros(len(pull) + 2, dtype=np.bool_)
-    side[np.asarray(solver.get_sink_side_min_cut(), dtype=np.int64)] = True
-    return side[: len(pull)]
-
-
-def _largest_double(arcs: int) -> float:
-    # An arc's residual reaches twice its capacity, which must stay within a double's 53 bits.
-    return 2.0**52
-
-
-def _largest_int64(arcs: int) -> float:
-    # All arcs together must stay below 2⁶³, undirected ones count twice.
-    return min(2.0**52, 2.0 ** (61 - math.ceil(math.log2(max(arcs, 1)))))
-
-
 BACKENDS = {
-    "pymaxflow": Backend("pymaxflow", _cut_pymaxflow, _largest_double, together=1 << 12),
-    "ortools": Backend("ortools", _cut_ortools, _largest_int64, together=1 << 12),
-    "compiled": Backend("compiled", _cut_compiled, _largest_double, 1 << 12, resumes=True),
+    "pymaxflow": Backend("pymaxflow", _cut_pymaxflow),
+    "compiled": Backend("compiled", _cut_compiled, resumes=True),
 }

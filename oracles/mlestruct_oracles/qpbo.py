@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Flags, Ints
-from mlestruct_oracles.maxflow import Backend, resolve
+from mlestruct_oracles.maxflow import TOGETHER, Backend, resolve
 from mlestruct_oracles.native import _door as native
 
 LARGEST = 1e280  # larger scores could overflow once added up and penalised
@@ -209,11 +209,10 @@ def _ends(edges: Ints, edge: int) -> str:
 
 def _solve(model: _Models, backend: Backend, flows: Flows | None) -> Relaxed:
     models, n, m = model.models, model.n, len(model.edges)
-    together = max(1, backend.together // max(n, 1))
-    largest = backend.largest(2 * (n + m) * min(models, together))
+    together = max(1, TOGETHER // max(n, 1))
     field, upper, coupling = model.field, model.error, np.empty_like(model.coupling)
     shift, side = np.empty(models, dtype=np.int64), np.empty((models, n), dtype=np.int8)
-    native.qpbo_whole(model.given, largest, field, model.coupling, coupling, upper, shift)
+    native.qpbo_whole(model.given, field, model.coupling, coupling, upper, shift)
     for start in range(0, models, together):
         part = slice(start, start + together)
         resumed = flows.part(part) if flows else None

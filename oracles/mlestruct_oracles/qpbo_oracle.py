@@ -28,7 +28,7 @@ class QPBO:
     """The best vertex of the local polytope of a binary pairwise graph, half-integral.
 
     One max-flow on n to 2n nodes per example. ``backend``: "compiled" (ours; releases the GIL,
-    starts from the same examples' last flows, which changes no answer), "pymaxflow" or "ortools".
+    starts from the same examples' last flows, which changes no answer) or "pymaxflow".
     """
 
     backend: str | Backend = "compiled"

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from mlestruct.errors import Infeasible
 
-BACKENDS = ["pymaxflow", "ortools", "compiled"]
+BACKENDS = ["pymaxflow", "compiled"]
 TRIANGLE = [[0, 1], [1, 2], [0, 2]]
 
 
@@ -405,5 +405,5 @@ def test_an_absent_pymaxflow_says_how_to_install_it(monkeypatch, found):
 
 
 def test_unknown_back_ends_raise():
-    with pytest.raises(ValueError, match=r"'qpbo'.*ortools.*pymaxflow"):
+    with pytest.raises(ValueError, match=r"'qpbo'.*compiled.*pymaxflow"):
         maxflow.resolve("qpbo")

@@ -15,6 +15,7 @@
 namespace {
 
 constexpr int64_t NONE = -1;
+constexpr int64_t BITS = 52;  // of whole numbers, whose doubles are exact, too
 constexpr double TINIEST = 4.9406564584124654e-324;
 
 // x = m 2^e with 1/2 <= m < 1: return e, and 0 for 0.
@@ -325,13 +326,13 @@ status qpbo_signed_form(const pairwise *p, double *field, double *coupling, doub
     return OK;
 }
 
-void qpbo_whole(const pairwise *p, double largest, double *field, const double *coupling,
-                double *rounded, double *slack, int64_t *shift) {
+void qpbo_whole(const pairwise *p, double *field, const double *coupling, double *rounded,
+                double *slack, int64_t *shift) {
     for (int64_t k = 0; k < p->models; ++k) {
         double *own = field + k * p->nodes;
         const double *from = coupling + k * p->edges;
         const double most = larger(greatest_size(p->nodes, own), greatest_size(p->edges, from));
-        shift[k] = exponent(largest) - 1 - exponent(most);
+        shift[k] = BITS - exponent(most);
         const double lost = round_scaled(p->nodes, own, own, shift[k]) +
                             round_scaled(p->edges, from, rounded + k * p->edges, shift[k]);
         // Any two s differ by at most 1; half, because the form is twice the score. The factor

@@ -54,11 +54,11 @@ EXPORT status qpbo_signed_form(
     const struct pairwise *p, double *field N(p.models * p.nodes),
     double *coupling N(p.models * p.edges), double *error N(p.models));
 
-/** Scale field (in place) and coupling by powers of two up to ``largest``, and round them.
+/** Scale field (in place) and coupling by powers of two up to 2⁵², and round them.
 
 ``slack`` is the error of both, and then what all rounding may cost a score. */
 EXPORT void qpbo_whole(
-    const struct pairwise *p, double largest, double *field N(p.models * p.nodes),
+    const struct pairwise *p, double *field N(p.models * p.nodes),
     const double *coupling N(p.models * p.edges), double *rounded N(p.models * p.edges),
     double *slack N(p.models), int64_t *shift N(p.models));
 

@@ -15,6 +15,7 @@
 namespace {
 
 constexpr int64_t TURN = 1 << 25;  // entries of tables that a call goes through, or a pass
+constexpr int FEW = 7;             // states up to which there is a solver for each number
 constexpr int64_t CLIMBS = 100;    // rounds of single changes
 constexpr int64_t CHECK = 10;      // passes, after which the bound must have moved
 constexpr double MET = 1e-12;      // how near, relatively, bound and labelling are one
@@ -243,6 +244,14 @@ int64_t solve(const node_order &g, const message_task &task, const Room &room) {
     return k;
 }
 
+// The solver for so many states, which is the general one beyond a few.
+template <int S>
+int64_t solve_states(int64_t states, const node_order &g, const message_task &task,
+                     const Room &room) {
+    if (states == S || S == 0) return solve<S>(g, task, room);
+    return solve_states<(S > 2 ? S - 1 : 0)>(states, g, task, room);
+}
+
 }  // namespace
 
 int64_t trw_s_solve(const node_order *g, const message_task *task) {
@@ -258,20 +267,5 @@ int64_t trw_s_solve(const node_order *g, const message_task *task) {
                     arena.array<double>(wide),   arena.array<int64_t>(g->nodes),
                     arena.array<bool>(g->nodes), arena.array<double>(g->shut ? g->size : 0)};
     if (arena.failed) return NO_MEMORY;
-    if (most != least) return solve<0>(*g, *task, room);
-    switch (most) {
-        case 2:
-            return solve<2>(*g, *task, room);
-        case 3:
-            return solve<3>(*g, *task, room);
-        case 4:
-            return solve<4>(*g, *task, room);
-        case 5:
-            return solve<5>(*g, *task, room);
-        case 6:
-            return solve<6>(*g, *task, room);
-        case 7:
-            return solve<7>(*g, *task, room);
-    }
-    return solve<0>(*g, *task, room);
+    return solve_states<FEW>(most == least ? most : 0, *g, *task, room);
 }
