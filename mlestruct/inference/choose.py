@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 Route = Literal["auto", "direct", "frank_wolfe"]
 Search = FrankWolfe | None
-MEMORY = 2.0  # GiB that tables of exact sums may take
 
 
 class Inference(Protocol):
@@ -77,18 +76,17 @@ class Reweighted(Inference):
     ) -> Marginals:
         from mlestruct.inference.predict import marginals
 
-        settings: Any = {"rho": self._numbers, "solver": solver, "route": self.route}
-        return marginals(batch, scores, oracle, **settings)
-
-    @property
-    def _numbers(self) -> Rho:
-        return self.rho if self.learned is None else self._known
+        return marginals(batch, scores, oracle, rho=self._rho, solver=solver, route=self.route)
 
     def sums(self, batch: Batch[Any]) -> bool:
         try:
-            return Entropy.of(batch, self._numbers).bound.kind == "exact"
+            return Entropy.of(batch, self._rho).bound.kind == "exact"
         except Unserved:
             return False
+
+    @property
+    def _rho(self) -> Rho:
+        return self.rho if self.learned is None else self._known
 
     def _known(self, structure: Any) -> Array:
         assert self.learned is not None
@@ -118,7 +116,7 @@ DEFAULT = Reweighted()
 class Summed(Inference):
     """Sums over all outcomes, exact; structures that are too wide for ``memory`` are refused."""
 
-    memory: float = MEMORY
+    memory: float = 2.0  # GiB
 
     def marginals(
         self, batch: Batch[Any], scores: Array, oracle: AnyOracle = None, solver: Search = None

@@ -303,7 +303,7 @@ class ExactSums(Routine):
     @classmethod
     def serve(cls, entropy: Entropy) -> ExactSums | None:
         """Serve entropies that equal the outcomes' own."""
-        return cls() if entropy.bound.kind == "exact" else None
+        return cls() if all(part.bound.kind == "exact" for part in entropy.parts) else None
 
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
         """Compute log Z and marginals; there is nothing to keep for the next call."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
-from mlestruct.structures.base import Array, Bound
+from mlestruct.structures.base import Array, Bound, Ints
 from mlestruct.structures.batch import Batch, spans
 from mlestruct.structures.entropy import Entropy, Rho
 
@@ -115,30 +115,38 @@ def _served(
     batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], solver: FrankWolfe | None
 ) -> Inferred:
     """By a routine, else by Frank-Wolfe, whatever the examples beside one go by."""
-    by, alone = routine(entropy), []
-    if by is not None:
+    if (by := routine(entropy)) is not None:
         return _direct(batch, entropy, oracle, by.over(oracle.polytope))
     groups = [members for _, members in batch.groups()]
-    for first in (members[:1] for members in groups):
-        alone.append(routine(entropy.select(batch.select(first), first)) is not None)
-    if not any(alone):
+    served = [
+        members
+        for members in groups
+        if len(groups) > 1 and routine(entropy.select(batch.select(members[:1]), members[:1]))
+    ]
+    if not served:
         return _searched(batch, entropy, oracle, solver)
-    parts = groups  # each has a routine, but they are different ones
-    if not all(alone):
-        served = np.isin(batch.which, batch.which[[one[0] for one in compress(groups, alone)]])
-        parts = [np.flatnonzero(served), np.flatnonzero(~served)]
-    tau, numbers, each = np.empty(batch.size), np.empty((3, len(batch))), list[Inferred]()
-    for members in parts:
+    left = np.setdiff1d(np.arange(len(batch)), np.concatenate(served))
+    lower, upper, slack = np.empty((3, len(batch)))
+    whole, each = Inferred(np.empty(batch.size), lower, upper, slack, ""), list[Inferred]()
+    for members in [*served, left] if len(left) else served:
         part = batch.select(members)
         with counting_from(members.tolist()):
             found = _served(part, entropy.select(part, members), oracle, solver)
-        tau[spans(batch.offsets, members)], numbers[:, members] = found.tau, found[1:4]
+        _put(whole, batch, members, found)
         each.append(found)
-    polytopes = " / ".join(dict.fromkeys(found.polytope for found in each))
-    withheld = next((found.withheld for found in each if found.withheld), None)
-    lower, upper, slack = numbers
-    unused, summed = sum(found.unused for found in each), all(found.summed for found in each)
-    return Inferred(tau, lower, upper, slack, polytopes, withheld, unused, summed=summed)
+    return whole._replace(
+        polytope=" / ".join(dict.fromkeys(found.polytope for found in each)),
+        withheld=next((found.withheld for found in each if found.withheld), None),
+        unused=sum(found.unused for found in each),
+        summed=all(found.summed for found in each),
+    )
+
+
+def _put(whole: Inferred, batch: Batch[Any], members: Ints, part: Inferred) -> None:
+    """Write what was found of some examples to their places."""
+    whole.tau[spans(batch.offsets, members)] = part.tau
+    for numbers, found in zip(whole[1:4], part[1:4], strict=True):
+        numbers[members] = found
 
 
 def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
@@ -181,10 +189,9 @@ def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inf
         if not float(part.weight @ own) <= NEARLY * float(part.weight @ held.gaps):
             return found
     tight = FrankWolfe(rounds=rounds, tol=0.5 * NAT * float(part.weight.sum()) / size)
-    best = _tightest(part, held, _searched(part, rest, oracle, tight, held.tau))
-    tau, lower, upper, slack = (one.copy() for one in found[:4])
-    tau[flat], lower[far], upper[far], slack[far] = best[:4]
-    return found._replace(tau=tau, lower=lower, upper=upper, slack=slack, summed=False)
+    nearer = deepcopy(found)._replace(summed=False)
+    _put(nearer, batch, far, _tightest(part, held, _searched(part, rest, oracle, tight, held.tau)))
+    return nearer
 
 
 def _tightest(batch: Batch[Any], held: Inferred, other: Inferred) -> Inferred:

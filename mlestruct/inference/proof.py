@@ -13,22 +13,18 @@ regulariser's own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.dual import Certificate, interior, tangent_gaps
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL, Oracle
-from mlestruct.structures.base import Array, Bound, one_of
+from mlestruct.structures.base import Array, Bound, Marks, one_of
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
-
-if TYPE_CHECKING:
-    from mlestruct.structures.matching import Matching
 
 DIGITS = 1e-13  # of the largest number in a sum over outcomes: what floats may have lost
 PROVEN = "convex hull of matchings, odd sets proven"
@@ -140,18 +136,19 @@ def own_proof(
     return Inferred(tau, value, upper, none, polytope, moved=moved)
 
 
-def unsearchable(batch: Batch[Any]) -> NDArray[np.bool_]:
+def unsearchable(batch: Batch[Any]) -> Marks:
     """Flags of matchings on graphs with odd cycles and more nodes than odd sets are searched on."""
-    large = np.zeros(len(batch), dtype=bool)
-    for structure, members in batch.groups():
-        if one_of(structure, "Matching") and structure.graph.sides is None:
-            from mlestruct.structures.odd_sets import EXACT
+    from mlestruct.structures.odd_sets import EXACT
 
-            large[members] = structure.n_nodes > EXACT
-    return large
+    return np.array([_odd(s) and s.n_nodes > EXACT for s in batch.structures])[batch.which]
 
 
-def _outside(batch: Batch[Any], tau: Array, known: Any) -> NDArray[np.bool_]:
+def _odd(structure: Any) -> bool:
+    """Whether it is a matching of a graph with odd cycles."""
+    return one_of(structure, "Matching") and structure.graph.sides is None
+
+
+def _outside(batch: Batch[Any], tau: Array, known: Any) -> Marks:
     """Flags of examples whose τ is not known to be a mixture of matchings."""
     outside = np.ones(len(batch), dtype=bool) if known is None else ~known
     for structure, members in batch.groups():
@@ -199,36 +196,28 @@ def products(scores: Array, tau: Array) -> Array:
 
 def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
     """True where the degrees alone allow more than the oracle does: matchings with odd cycles."""
-    return HULL in oracle.polytope and any(
-        one_of(s, "Matching") and s.graph.sides is None for s in batch.structures
-    )
+    return HULL in oracle.polytope and any(map(_odd, batch.structures))
 
 
-def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Any) -> Array:
-    """τ, of examples that are flagged as ``outside`` as far towards it as is proven a mixture."""
+def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Marks) -> Array:
+    """τ, of examples that are flagged as ``outside`` as far towards it as is proven a mixture.
+
+    As near to it as a power of ten, else the last point of a bisection.
+    """
     out = tau.copy() if outside.any() else tau
     for m in np.flatnonzero(outside).tolist():
-        part = batch.coordinates(m)
-        out[part] = _between(batch.structure(m), inside[part], tau[part])
+        structure, part = batch.structure(m), batch.coordinates(m)
+        begin, way = inside[part], tau[part] - inside[part]
+        proven = (s for s in 1.0 - LITTLE if _mixtures(structure, (begin + s * way)[None])[0])
+        share = next(proven, 0.0)
+        for step in 0.5 ** np.arange(1, HALVINGS + 1) if share == 0.0 else ():
+            if _mixtures(structure, (begin + (share + step) * way)[None])[0]:
+                share += step
+        out[part] = begin + share * way
     return out
 
 
-def _between(structure: Matching, inside: Array, outside: Array) -> Array:
-    """A point in the hull: as near to τ as a power of ten, else the last one of a bisection."""
-    for share in 1.0 - LITTLE:
-        point = inside + share * (outside - inside)
-        if _mixtures(structure, point[None])[0]:
-            return np.asarray(point)
-    share, step = 0.0, 0.5
-    for _ in range(HALVINGS):
-        trial = share + step
-        if _mixtures(structure, (inside + trial * (outside - inside))[None])[0]:
-            share = trial
-        step /= 2
-    return np.asarray(inside + share * (outside - inside))
-
-
-def _mixtures(structure: Matching, rows: Array) -> Any:
+def _mixtures(structure: Any, rows: Array) -> Any:
     """Which rows are mixtures of matchings; where time has run out, which are quickly proven so."""
     if not late():
         return structure.in_hull(rows)
