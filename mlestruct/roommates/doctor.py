@@ -32,6 +32,16 @@ GROUPS = re.compile("gender|sex|geschlecht|genre|sexo|house|haus|wing|building|g
 KNOWN, DIFFERENT = 0.8, 0.5  # shares of cells that are ids, and that are not the same id again
 NEAR_CONSTANT, MOSTLY_MISSING, NEAR_ID = 0.95, 0.5, 0.9
 NEARLY = 0.9  # share of rows with an id of their own, where somebody is listed twice
+SCALES = (  # words in their order
+    "never|seldom|rarely|sometimes|often|usually|always",
+    "nie|selten|manchmal|oft|meistens|immer",
+    "jamais|rarement|parfois|souvent|toujours",
+    "strongly disagree|disagree|neutral|neither|agree|strongly agree",
+    "stimme gar nicht zu|stimme nicht zu|teils teils|stimme zu|stimme voll zu",
+    "not at all|a little|somewhat|much|very much",
+    "gar nicht|wenig|mittel|ziemlich|sehr",
+)
+GONE = re.compile("withdrawn|cancelled|canceled|left|inactive|moved out|abgemeldet|ausgezogen")
 FEW = 12  # answers that a question in words has at most
 ALMOST = 0.8  # share of numbers that makes other cells codes
 
@@ -131,13 +141,17 @@ def _introduced(tables: Sequence[Table], told: Settings) -> tuple[Settings, list
     findings = [Finding("turned", k, {}) for k, table in enumerate(tables) if _turned(table)]
     missing_id = told.id == Settings.id and not any(told.id in t.names for t in tables)
     who = who_is_who(tables, None if missing_id else told.id)
+    said = told.way != "partners" or told.partners != Settings.partners
+    said = said or any(set(told.partners) <= set(t.names) for t in tables)
+    if told.id == Settings.id and who is not None and not any(who[1:]) and not said:
+        other = who_is_who(tables, among=[n for t in tables for n in t.names if n != told.id])
+        missing_id, who = (True, other) if other and any(other[1:]) else (missing_id, who)
     if who is None:
         return told, findings
     if missing_id:
         told = replace(told, id=who.id)
         findings.append(Finding("ids taken", 0, {"column": who.id}))
-    said = told.way != "partners" or told.partners != Settings.partners
-    if said or any(set(told.partners) <= set(t.names) for t in tables):
+    if said:
         return told, findings
     found = {way: columns for way, columns in who._asdict().items() if way != "id" and columns}
     for way, columns in found.items():
@@ -246,11 +260,14 @@ def _with_roles(
     """With a role for every column of which nothing is said, and its codes for no answer."""
     said, codes = told.uses(), dict(told.no_answer) if isinstance(told.no_answer, dict) else {}
     found: dict[str, list[str]] = {}
+    spelled = {name: dict(words) for name, words in told.spelled.items()}
     for name in people.names:
         named = {"trust", "protected", "no answer", "spelled"}.issuperset(said.get(name, ()))
         if name in taken or not named or name == told.names:
             continue
         role, own = role_of(people[name]) if name not in people.mixed else ("ignore", [])
+        if name not in people.mixed and (steps := _steps(people[name])):
+            role, spelled[name] = "ordinal", steps
         role = "ignore" if name in leaking else role
         found.setdefault(role, []).append(name)
         if own and role != "ignore" and name not in told.trust:
@@ -258,7 +275,18 @@ def _with_roles(
     more: dict[str, Any] = {role: (*getattr(told, role), *names) for role, names in found.items()}
     if codes and not isinstance(told.no_answer, dict):
         codes = {}
-    return replace(told, **more, no_answer=codes or told.no_answer)
+    return replace(told, **more, no_answer=codes or told.no_answer, spelled=spelled)
+
+
+def _steps(column: Column) -> dict[str, str]:
+    """The number of each word, where all answers are words of one scale."""
+    values = {v for v in column[~missing(column)].tolist() if isinstance(v, str)}
+    for scale in SCALES if len(values) > 2 and column.dtype.kind == "O" else ():
+        order = [word for word in scale.split("|") if word in {v.casefold() for v in values}]
+        if all(value.casefold() in order for value in values):
+            steps = {value: order.index(value.casefold()) + 1 for value in values}
+            return {value: str(steps[value]) for value in sorted(values, key=steps.__getitem__)}
+    return {}
 
 
 def role_of(column: Column) -> tuple[str, list[str]]:
@@ -290,6 +318,9 @@ def _of_answers(people: Table, taken: Sequence[str], told: Settings) -> Found:
             for words in words_among_numbers(people, name):
                 yield "word", {"words": words}
             yield from spellings(people, name) if name in told.asked else ()
+            for value, count in Counter(people[name].tolist()).items():
+                if GONE.fullmatch(str(value).casefold()):
+                    yield "gone", {"column": name, "value": value, "count": count}
             yield from remarks(people, name)
     for words in words_among_numbers(people, taken[0]):
         yield "odd id", {"words": words}
@@ -362,9 +393,11 @@ class Who(NamedTuple):
     partner: tuple[str, ...] = ()
 
 
-def who_is_who(tables: Sequence[Table], id_column: str | None = None) -> Who | None:
+def who_is_who(
+    tables: Sequence[Table], id_column: str | None = None, among: Sequence[str] | None = None
+) -> Who | None:
     """By names and by values: cells of other tables that are ids of people; None without ids."""
-    found = _ids(tables, id_column)
+    found = _ids(tables, id_column, among)
     if found is None:
         return None
     people, name = found
@@ -383,7 +416,9 @@ def who_is_who(tables: Sequence[Table], id_column: str | None = None) -> Who | N
     return Who(name, partner=partner) if partner else Who(name, room=rooms[:1])
 
 
-def _ids(tables: Sequence[Table], told: str | None) -> tuple[int, str] | None:
+def _ids(
+    tables: Sequence[Table], told: str | None, among: Sequence[str] | None
+) -> tuple[int, str] | None:
     """(table, column) of the ids: nearly all different, named so or met in other tables.
 
     Somebody listed twice, or without an id, is a fault to be told, and no other column is better.
@@ -393,10 +428,12 @@ def _ids(tables: Sequence[Table], told: str | None) -> tuple[int, str] | None:
         for place, name in enumerate(table.names):
             cells = _cells(table, name)
             different = len(set(cells)) / max(len(table), 2)
-            if name == told or (told is None and different >= NEARLY):
+            free = told is None and (among is None or name in among)
+            if name == told or (free and different >= NEARLY):
                 others = [t for other, t in enumerate(tables) if other != k]
                 ids = set(cells)
                 met = sum(_names_people(_cells(t, other), ids) for t in others for other in t.names)
+                met += sum(_mutual(table, name, own) for own in table.names if own != name)
                 named = IDS.fullmatch(name.casefold()) is not None
                 if name == told or named or met:
                     whole = different == 1.0

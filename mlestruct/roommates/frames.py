@@ -163,7 +163,10 @@ class Table:
             told = spelled[name]
             for among in (columns, cells):
                 if name in among and among[name].dtype.kind == "O":
-                    among[name] = objects([told.get(cell, cell) for cell in among[name].tolist()])
+                    listed = [told.get(cell, cell) for cell in among[name].tolist()]
+                    among[name] = objects(listed)
+                    if among is columns:
+                        columns[name], _ = typed(name, listed, self.decimal)
         return replace(self, columns=columns, written=self.written and cells)
 
     def native(self) -> Any:
@@ -214,6 +217,11 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
     ``decimal`` is the file's own mark where it is known; cells such as ``1,234`` are numbers only
     then, since the mark may part thousands too.
     """
+    shares = [cell for cell in cells if cell is not None]
+    if shares and all(isinstance(cell, str) and cell.endswith("%") for cell in shares):
+        bare = [None if cell is None else stripped(str(cell)[:-1]) for cell in cells]
+        column, doubt = typed(name, bare, decimal)
+        return (column, doubt) if column.dtype.kind != "O" else (objects(list(cells)), doubt)
     fits = marks(cells)
     mark: Decimal = "," if fits == {","} else "."
     doubt = ""

@@ -154,8 +154,8 @@ class Session:
             if old.settings is not None:
                 gone = [name for name, _ in given.columns_gone]
                 new = new.with_those(old.settings.keeping(gone.__contains__))
-                same = {n: getattr(old.settings, n) for n in ("fit", "trust", "spelled")}
-                new = replace(new, **{n: told for n, told in same.items() if n not in roles})
+            same = {n: getattr(given.settings, n) for n in ("fit", "trust", "spelled")}
+            new = replace(new, **{n: told for n, told in same.items() if n not in roles})
             people, said = given.tables.get("people"), {*new.uses(), *new.shares}
             rest = [n for n in people.names if n not in said] if people else []
             new = replace(new, ignore=(*new.ignore, *rest))

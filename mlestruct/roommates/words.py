@@ -150,6 +150,11 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "column {column!r} names the partner in {hits} of {pairs} pairs; leave it out of the "
         "answers",
     ),
+    "gone": (
+        "note",
+        "column {column!r}: {count} people are {value!r}; who is not to be planned is listed by "
+        "mlestruct roommates change left ID --yes",
+    ),
     "one alone": ("note", "{group}: one person, who has nobody to share with"),
     "odd": ("note", "{group}: {count} people, an odd number, so one of them stays alone"),
     "odd before": ("note", "{count} groups of which somebody shares already have an odd number"),

@@ -74,3 +74,63 @@ def test_what_was_said_is_not_guessed_anew():
     assert found.settings.id == "id"
     assert not any("taken for" in f.words for f in found.findings)
     assert who_is_who([table({"a": ["x", "x"], "b": [1, 1]})]) is None
+
+
+def shared(year):
+    """People of a year, and everybody's partner."""
+    people, pairs, _ = data.roommates(40, 1, year)
+    other = dict(zip(pairs["id_a"].tolist(), pairs["id_b"].tolist(), strict=True))
+    return dict(people), other | {b: a for a, b in other.items()}
+
+
+def test_partners_by_name_and_with_a_wrong_id_are_found():
+    people, other = shared(0)
+    ids = people["id"].tolist()
+    by_name = people | {"name": [f"P {i}" for i in ids], "with": [f"P {other[i]}" for i in ids]}
+    found = examine([table(by_name)]).settings
+    assert (found.id, found.partner) == ("name", ("with",))
+    wrong = people | {"with": [9999, *(other[i] for i in ids[1:])]}
+    found = examine([table(wrong)])
+    assert (found.settings.id, found.settings.partner) == ("id", ("with",))
+    assert any("nobody has id 9999" in f.words for f in found.faults)
+
+
+@pytest.mark.parametrize(
+    "words", ["never rarely sometimes often always", "Nie Selten Manchmal Oft Immer"]
+)
+def test_words_of_a_scale_have_an_order(words, tmp_path):
+    """And keep it in a fit by what is proposed."""
+    people, _ = shared(1)
+    people["q1"] = [words.split()[k - 1] for k in people["q1"].tolist()]
+    settings = examine([table(people)]).settings
+    assert "q1" in settings.ordinal
+    order = sorted(settings.spelled["q1"], key=settings.spelled["q1"].get)
+    assert order == words.split()
+    rows = zip(*([name, *column] for name, column in people.items()), strict=True)
+    (tmp_path / "p.csv").write_text("\n".join(",".join(map(str, row)) for row in rows))
+    read = table(tmp_path / "p.csv").respelled(settings.spelled)
+    assert read["q1"].dtype == np.int64
+
+
+def test_shares_in_percent_are_numbers(tmp_path):
+    (tmp_path / "p.csv").write_text("id,q,r\n1,20 %,5\n2,40%,5%\n3,,7\n")
+    read = table(tmp_path / "p.csv")
+    assert read["q"].tolist()[:2] == [20, 40]
+    assert read["r"].dtype == object
+
+
+@pytest.mark.parametrize("way", ["people in columns", "no ids", "no answers", "nobody shares"])
+def test_tables_that_are_not_understood_are_puzzles(way):
+    """They had no faults; each says what is missing."""
+    people, pairs = year(np.random.default_rng(2))
+    if way == "people in columns":
+        rows = [dict(zip(["", *people["id"].tolist()], [n, *c], strict=True))
+                for n, c in people.items() if n not in ("id", "gender")]  # fmt: skip
+        people = {str(name): [row[name] for row in rows] for name in rows[0]}
+    elif way == "no ids":
+        people.pop("id")
+    elif way == "no answers":
+        people = {name: people[name] for name in ("id", "year", "gender")}
+    else:
+        pairs = {"a": ["x", "y"], "b": ["y", "z"]}
+    assert examine([table(people), table(pairs)]).puzzles
