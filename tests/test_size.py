@@ -36,11 +36,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         8065,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2989, r"mlestruct/estimators/"),
+    "estimators": (3000, r"mlestruct/estimators/"),
     "families": (1779, r"mlestruct/families/"),
     "extras": (1833, r"mlestruct/"),
 }
-RAW = {"tests": 34013, "benchmarks": 7751}  # all lines, blank ones and comments included
+RAW = {"tests": 34036, "benchmarks": 7751}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

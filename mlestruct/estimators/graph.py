@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.estimators.door import Given, one_alone
-from mlestruct.estimators.labelled import Labelled
+from mlestruct.estimators.labelled import Labelled, beside
 from mlestruct.estimators.labels import distinct, numbered, tied_contrasts
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
@@ -227,7 +227,7 @@ class GraphModel(Labelled):
         graphs = [x.graph for x in examples]
         edges = [self._ties(graph) for graph in graphs]
         nodes = [
-            _beside(graph.nodes, np.ones((len(x), int(self.intercept))), self._lost_ties(x))
+            beside(graph.nodes, np.ones((len(x), int(self.intercept))), self._lost_ties(x))
             for x, graph in zip(examples, graphs, strict=True)
         ]
         states, kinds = len(self.classes_), self._kinds()
@@ -298,14 +298,6 @@ class GraphModel(Labelled):
 def _width(table: Any) -> int:
     """How many features there are, if any."""
     return 0 if table is None else int(table.shape[1])
-
-
-def _beside(rows: Any, *more: Array) -> Any:
-    """Rows with further columns, sparse where they are."""
-    if not sp.issparse(rows):
-        return np.hstack([rows, *more])
-    parts: list[Any] = [rows, *map(sp.csr_array, more)]
-    return sp.csr_array(sp.hstack(parts))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

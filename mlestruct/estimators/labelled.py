@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.checkpoint import AnyCheckpoint
@@ -181,6 +182,14 @@ class Labelled(Weighable):
 
     def present(self, x: Any, outcome: Any) -> NDArray[Any]:
         return np.asarray(self.classes_[outcome].reshape(self.shape_of(x)))
+
+
+def beside(rows: Any, *more: Array) -> Any:
+    """Rows with further columns, sparse where they are."""
+    if not sp.issparse(rows):
+        return np.hstack([rows, *more])
+    parts: list[Any] = [rows, *map(sp.csr_array, more)]
+    return sp.csr_array(sp.hstack(parts))
 
 
 def _one_hot(batch: Batch[Any], m: int, states: int) -> NDArray[np.float64]:

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from mlestruct.errors import DataWarning, outside
 from mlestruct.estimators.door import Given, Ragged, given_of, one_alone, width_of
-from mlestruct.estimators.labelled import Labelled
+from mlestruct.estimators.labelled import Labelled, beside
 from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
 from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.estimators.predictor import Decision
-from mlestruct.features import Shared, Tied
+from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.native._door import (
     AttributeRows,
@@ -58,6 +58,8 @@ class SequenceModel(Labelled):
     X may also hold CRFsuite-style lists of feature dicts (``attributes_`` is their dictionary).
     Labels may be anything hashable and sortable; ``classes_`` lists them. θ holds a weight per
     (feature, label), then one per (label, next label); on chains the likelihood is exact.
+    ``intercept`` adds a constant feature, a weight per label: by default to arrays, and not to
+    feature dicts, whose features are mostly such constants already.
     ``constraints`` are ``bio``, ``iobes`` or pairs (tag, next tag) that do not occur, with None
     for the sequence's beginning and end: neither learned from nor predicted. ``weights="seen"``,
     the default for feature dicts, keeps only weights that training outcomes use, as CRFsuite does;
@@ -73,8 +75,9 @@ class SequenceModel(Labelled):
     """
 
     constraints: Forbidden = None
+    intercept: bool | None = None
     weights: Literal["all", "seen"] | None = None
-    learns = (*Labelled.learns, "attributes_", "_allowed")
+    learns = (*Labelled.learns, "attributes_", "_allowed", "_constant")
 
     def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
         """The labels and the dictionary of attributes; which weights are kept is decided later."""
@@ -88,6 +91,7 @@ class SequenceModel(Labelled):
             if self.attributes_ is None
             else len(self.attributes_)
         )
+        self._constant = self.attributes_ is None if self.intercept is None else self.intercept
         self.learn_labels(X, y)
         self._rules  # noqa: B018  (refuses constraints that are none)
         if (why := doubt(self.classes_.tolist(), self.constraints)) is not None:
@@ -146,7 +150,8 @@ class SequenceModel(Labelled):
         """
         kind, attributes = type(self), getattr(self, "attributes_", None)
         plain = kind.structures is SequenceModel.structures and kind.ties is SequenceModel.ties
-        if not plain or attributes is None or self.oracle is not None or not _named(X):
+        plain &= self.oracle is None and not self._constant
+        if not plain or attributes is None or not _named(X):
             return None
         if not all(isinstance(x, (list, tuple)) for x in X):
             return None
@@ -285,6 +290,8 @@ class SequenceModel(Labelled):
         nodes = self.attributes_.stack(X) if self.attributes_ else list(X)
         tied = Tied.of(batch, nodes, self.ties(X))
         tied = replace(tied, table=len(self.classes_) ** 2)  # where no sequence has a transition
+        if self._constant:
+            tied = replace(tied, nodes=beside(tied.nodes, np.ones((tied.nodes.shape[0], 1))))
         if self.weights == "all" or (self.weights is None and self.attributes_ is None):
             return tied
         if self._allowed is None:
@@ -307,7 +314,9 @@ class SequenceModel(Labelled):
         return names if self._allowed is None else [names[j] for j in self._allowed]
 
     def contrasts(self, against: int = 0) -> list[Named]:
-        found = tied_contrasts(*self._tied(), against)
+        features, labels, ties = self._tied()
+        inside = (len(features) - 1, 1) if self._constant else None
+        found = tied_contrasts(features, labels, ties, against, inside=inside)
         if self._allowed is None:
             return found
         kept = [(one, one.combination[self._allowed]) for one in found]
@@ -318,11 +327,15 @@ class SequenceModel(Labelled):
         """Features of positions, labels, and what stands before those of ties."""
         columns = self._columns or numbered(self.n_features_in_)
         features = self.attributes_.names if self.attributes_ else columns
-        return features, self.classes_, self.tie_names()
+        return [*features, *["constant"] * self._constant], self.classes_, self.tie_names()
 
     def tie_names(self) -> list[str]:
         """What stands before ``label → next label`` for each feature of a tie."""
         return [""]
+
+    def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
+        said = ["every label has a constant (intercept=False leaves it out)"] * self._constant
+        return [*said, *super()._notes(batch, features)]
 
     def stored(self) -> dict[str, Any]:
         known = self.attributes_

@@ -222,7 +222,8 @@ def test_frank_wolfe_beside_a_large_column_proves_the_weights_it_keeps(learner, 
     for x in X:
         x[:, 2] = unit * (1.0 + 0.01 * x[:, 2])
     y = [(x[:, 0] + 0.3 * rng.normal(size=5) > 0).astype(int) for x in X]
-    model = ms.SequenceModel(learner=learner, solver="frank_wolfe").fit(X, y)
+    settings = {"solver": "frank_wolfe", "intercept": False}
+    model = ms.SequenceModel(learner=learner, **settings).fit(X, y)
     proof = model.certificate_
     assert model.converged_
     assert model.n_iter_ < 400

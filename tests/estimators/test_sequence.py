@@ -212,3 +212,22 @@ def test_what_empty_sequences_say_beside_others(rng):
     assert model.log_likelihood(more[:1], labels[:1]) == (0.0, 0.0)
     with pytest.raises(ValueError, match="no examples"):
         ms.SequenceModel().fit(more[:1], labels[:1])
+
+
+def test_a_column_far_from_zero_needs_a_constant(rng):
+    """Heart rates near 110: labels are told as from centred ones, and the summary says why."""
+    y = [np.sort(rng.integers(0, 2, 20)) for _ in range(30)]
+    X = [(110.0 + 8.0 * labels + 6.0 * rng.standard_normal(20))[:, None] for labels in y]
+    plain, centred = ms.SequenceModel(), ms.SequenceModel(intercept=False)
+    plain.fit(X[:20], y[:20])
+    centred.fit([x - 114.0 for x in X[:20]], y[:20])
+    assert plain.names()[2:4] == ["constant: 0", "constant: 1"]
+    assert "every label has a constant" in str(plain.summary())
+    right = centred.score([x - 114.0 for x in X[20:]], y[20:])
+    assert plain.score(X[20:], y[20:]) > right - 0.03
+    assert not any("constant" in name for name in centred.names())
+    told = [{"rate": "high"}, {"rate": "low"}]
+    dicts = ms.SequenceModel().fit([told], [["a", "b"]])
+    assert not any("constant" in name for name in dicts.names())
+    again = ms.SequenceModel(intercept=True).fit([told], [["a", "b"]])
+    assert again.predict([told])[0].tolist() == ["a", "b"]

@@ -16,7 +16,7 @@ def logistic():
     x = rng.standard_normal((300, 2))
     labels = (x @ [1.0, -0.5] + rng.logistic(size=300) > 0).astype(int)
     X, y = list(x[:, None]), list(labels[:, None])
-    return x, labels, X, y, ms.SequenceModel(tol=1e-10).fit(X, y)
+    return x, labels, X, y, ms.SequenceModel(tol=1e-10, intercept=False).fit(X, y)
 
 
 def test_many_examples_give_the_textbooks_interval(logistic):

@@ -28,4 +28,4 @@ def test_everything_works_without_the_extras(tmp_path):
         [sys.executable, "-c", WITHOUT, path], capture_output=True, text=True, check=False
     )
     assert answer.stderr == ""
-    assert answer.stdout.split() == ["10", "1"]
+    assert answer.stdout.split() == ["12", "1"]

@@ -178,7 +178,7 @@ def test_an_example_without_a_cohort_is_named(gone, words):
 
 
 def test_a_summary_shows_no_other_models_intervals(words, tables):
-    with pytest.raises(ValueError, match="no intervals of 8 weights, but 2"):
+    with pytest.raises(ValueError, match="no intervals of 10 weights, but 2"):
         words.summary(tables.intervals(TABLES, ROWS))
     with pytest.raises(ValueError, match="no intervals of 8 weights, but 'x'"):
         words.summary("x")

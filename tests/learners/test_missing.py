@@ -154,7 +154,8 @@ def test_what_was_seen_of_trees_is_learned_alike(learner, rng):
     """Sums, messages and reweighted messages are exact there: one stationary point, no optimum."""
     X = [rng.standard_normal((4, 2)) for _ in range(6)]
     y = [[None if rng.random() < 0.3 else int(k) for k in rng.integers(0, 2, 4)] for _ in X]
-    model = ms.SequenceModel(alpha=1.0, tol=1e-9, learner=learner).fit(X, y)
+    settings = {"tol": 1e-9, "learner": learner, "intercept": False}
+    model = ms.SequenceModel(alpha=1.0, **settings).fit(X, y)
     slopes = []
     for m, x in enumerate(X):
         batch = ms.Batch.of(ms.chain(4, 2), count=1)
