@@ -19,15 +19,15 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9987, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9892, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1200, r"oracles/"),
     "structures to oracle seam": (
-        4781,
+        4751,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3231, r"mlestruct/inference/"),
     "learning": (
-        5067,
+        5062,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1779, r"mlestruct/families/"),
     "extras": (1833, r"mlestruct/"),
 }
-RAW = {"tests": 34036, "benchmarks": 7751}  # all lines, blank ones and comments included
+RAW = {"tests": 33988, "benchmarks": 7751}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

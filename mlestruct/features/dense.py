@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.features.base import CHUNK, Columns, Features, refuse_none, restart, rows_of
-from mlestruct.native._door import sum_examples
 from mlestruct.structures.base import (
     Array,
     Ints,
@@ -82,14 +81,17 @@ class Dense:
     def each(self, tau: Array) -> Array:
         tau = as_vector(tau, "tau", len(self.matrix))
         start, count = self.offsets, len(self.offsets) - 1
-        out, first = np.zeros((count, self.d)), 0
+        out, first = np.empty((count, self.d)), 0
         ready = self.matrix.dtype == float and self.matrix.flags.c_contiguous
         while first < count:
             most = start[-1] if ready else start[first] + CHUNK // max(self.d, 1)
             last = max(first + 1, int(np.searchsorted(start, most, side="right")) - 1)
             rows, inside = slice(start[first], start[last]), start[first : last + 1] - start[first]
             block = np.ascontiguousarray(self.matrix[rows], dtype=float)
-            sum_examples(last - first, inside, self.d, tau[rows], block, out[first:last])
+            some = np.flatnonzero(tau[rows])
+            starts = np.searchsorted(some, inside)
+            times = sp.csr_array((tau[rows][some], some, starts), (last - first, len(block)))
+            out[first:last] = times @ block
             first = last
         return out.ravel()
 

@@ -6,19 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mlestruct.features.base import Columns, power, refuse_none, restart, rows_of
 from mlestruct.features.weighed import Weighed
-from mlestruct.native._door import (
-    TiedGraphs,
-    gather_factors,
-    gather_nodes,
-    gather_table,
-    scatter_factors,
-    scatter_nodes,
-    scatter_table,
-)
 from mlestruct.structures.base import Array, Ints, as_vector
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph, only_graphs
@@ -84,63 +75,39 @@ class Tied:
 
     def potentials(self, theta: Array) -> Array:
         theta = as_vector(theta, "theta", self.d)
-        out = np.empty(int(self.offsets[-1]))
-        node = self.nodes @ theta[: self.split].reshape(-1, self.states)
-        scatter_nodes(self._graphs, np.ascontiguousarray(node), out)
+        out, is_node = np.empty(int(self.offsets[-1])), self._is_node
+        out[is_node] = (self.nodes @ theta[: self.split].reshape(-1, self.states)).ravel()
         if self.table:
             pair = theta[self.split :].reshape(-1, self.table)
-            if self._single:
-                times = np.ascontiguousarray(self.factors).ravel()
-                scatter_table(self._graphs, times, np.ascontiguousarray(pair[0]), out)
-            else:
-                scatter_factors(self._graphs, np.ascontiguousarray(self.factors @ pair), out)
+            out[~is_node] = (self.factors @ pair).ravel()
         return out
 
     @property
-    def _graphs(self) -> TiedGraphs:
-        return TiedGraphs(
-            len(self.offsets) - 1,
-            self.offsets,
-            self.node_start,
-            self.factor_start,
-            self.states,
-            self.table,
-        )
+    def _is_node(self) -> NDArray[np.bool_]:
+        """Which coordinates are variables' and no factors'."""
+        parts = np.diff(self.node_start) * self.states, np.diff(self.factor_start) * self.table
+        kinds = np.tile([True, False], len(self.offsets) - 1)
+        return np.repeat(kinds, np.stack(parts, axis=1).ravel())
 
     def squares(self, v: Array) -> Array:
         return replace(self, nodes=power(self.nodes), factors=power(self.factors)).moments(v)
 
-    @property
-    def _single(self) -> bool:
-        """One number per factor: tables are multiples of one, and no matrix is needed."""
-        return bool(self.factors.shape[1] == 1 and not sp.issparse(self.factors))
-
     def moments(self, tau: Array) -> Array:
-        tau = as_vector(tau, "tau", int(self.offsets[-1]))
-        out = np.empty(self.d)
-        node = self.nodes.T @ self.node_part(tau)
-        out[: self.split] = np.asarray(node).ravel()
-        if self.table and self._single:
-            pair, times = np.zeros(self.table), np.ascontiguousarray(self.factors).ravel()
-            gather_table(self._graphs, tau, times, pair)
-            out[self.split :] = pair
-        elif self.table:
-            out[self.split :] = np.asarray(self.factors.T @ self.factor_part(tau)).ravel()
-        return out
+        node, pair = self.node_part(tau), self.factor_part(tau)
+        found = [np.asarray(self.nodes.T @ node).ravel()]
+        if self.table:
+            found.append(np.asarray(self.factors.T @ pair).ravel())
+        return np.concatenate(found)
 
     def node_part(self, tau: Array) -> Array:
         """(variables × states) of flat coordinates."""
         tau = as_vector(tau, "tau", int(self.offsets[-1]))
-        out = np.empty((int(self.node_start[-1]), self.states))
-        gather_nodes(self._graphs, tau, out)
-        return out
+        return tau[self._is_node].reshape(-1, self.states)
 
     def factor_part(self, tau: Array) -> Array:
         """(factors × configurations) of flat coordinates."""
         tau = as_vector(tau, "tau", int(self.offsets[-1]))
-        out = np.empty((int(self.factor_start[-1]), self.table))
-        gather_factors(self._graphs, tau, out)
-        return out
+        return tau[~self._is_node].reshape(-1, max(self.table, 1))
 
     def each(self, tau: Array) -> Array:
         tau = as_vector(tau, "tau", int(self.offsets[-1]))

@@ -5,26 +5,6 @@
 
 namespace {
 
-// ------------------------------------------------------------------- tables among the coordinates
-
-// The places of one example's tables, and which rows they are.
-struct Tables {
-    int64_t first, from, to;  // coordinate of the first table; rows
-
-    static Tables nodes(const tied_graphs *graphs, int64_t m) {
-        return {graphs->offset[m], graphs->node_start[m], graphs->node_start[m + 1]};
-    }
-    static Tables factors(const tied_graphs *graphs, int64_t m) {
-        const int64_t variables = graphs->node_start[m + 1] - graphs->node_start[m];
-        return {graphs->offset[m] + graphs->states * variables, graphs->factor_start[m],
-                graphs->factor_start[m + 1]};
-    }
-};
-
-void copy(double *to, const double *from, int64_t size) {
-    std::memcpy(to, from, size * sizeof(double));
-}
-
 // ------------------------------------------------------------------------------- rows of weights
 
 // Eights of a row of scores, side by side, to which rows of weights are added.
@@ -80,65 +60,6 @@ INLINE void score_rows(const shared_weights *given, int64_t i, int64_t k, const 
 }
 
 }  // namespace
-
-void scatter_nodes(const tied_graphs *graphs, const double *rows, double *flat) {
-    for (int64_t m = 0; m < graphs->count; ++m) {
-        const Tables t = Tables::nodes(graphs, m);
-        copy(flat + t.first, rows + t.from * graphs->states, (t.to - t.from) * graphs->states);
-    }
-}
-
-void scatter_factors(const tied_graphs *graphs, const double *rows, double *flat) {
-    for (int64_t m = 0; m < graphs->count; ++m) {
-        const Tables t = Tables::factors(graphs, m);
-        copy(flat + t.first, rows + t.from * graphs->table, (t.to - t.from) * graphs->table);
-    }
-}
-
-void scatter_table(const tied_graphs *graphs, const double *times, const double *one,
-                   double *flat) {
-    for (int64_t m = 0; m < graphs->count; ++m) {
-        const Tables t = Tables::factors(graphs, m);
-        double *here = flat + t.first;
-        for (int64_t i = t.from; i < t.to; ++i, here += graphs->table)
-            for (int64_t k = 0; k < graphs->table; ++k) here[k] = times[i] * one[k];
-    }
-}
-
-void gather_nodes(const tied_graphs *graphs, const double *flat, double *rows) {
-    for (int64_t m = 0; m < graphs->count; ++m) {
-        const Tables t = Tables::nodes(graphs, m);
-        copy(rows + t.from * graphs->states, flat + t.first, (t.to - t.from) * graphs->states);
-    }
-}
-
-void gather_factors(const tied_graphs *graphs, const double *flat, double *rows) {
-    for (int64_t m = 0; m < graphs->count; ++m) {
-        const Tables t = Tables::factors(graphs, m);
-        copy(rows + t.from * graphs->table, flat + t.first, (t.to - t.from) * graphs->table);
-    }
-}
-
-void gather_table(const tied_graphs *graphs, const double *flat, const double *times, double *one) {
-    for (int64_t m = 0; m < graphs->count; ++m) {
-        const Tables t = Tables::factors(graphs, m);
-        const double *here = flat + t.first;
-        for (int64_t i = t.from; i < t.to; ++i, here += graphs->table)
-            for (int64_t k = 0; k < graphs->table; ++k)
-                one[k] = add_product(one[k], here[k], times[i]);
-    }
-}
-
-void sum_examples(int64_t count, const int64_t *start, int64_t width, const double *times,
-                  const double *rows, double *sums) {
-    for (int64_t m = 0; m < count; ++m, sums += width)
-        for (int64_t i = start[m]; i < start[m + 1]; ++i) {
-            if (times[i] == 0.0) continue;
-            const double *__restrict row = rows + i * width;
-            double *__restrict to = sums;
-            for (int64_t k = 0; k < width; ++k) to[k] += times[i] * row[k];
-        }
-}
 
 void add_weights(const attribute_rows *given, int64_t states, int64_t width, const double *theta,
                  double *score) {

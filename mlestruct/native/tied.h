@@ -3,50 +3,6 @@
 #include "kernel.h"
 
 extern "C" {
-/** Graphs whose variables have as many states each, and whose factors tables of one size.
-
-Coordinates of example m begin at offset[m]: first its variables' states, then its factors' tables.
-It has the variables from node_start[m] to node_start[m + 1] - 1, and factors likewise. */
-struct tied_graphs {
-    int64_t count;
-    const int64_t *offset N(count + 1);
-    const int64_t *node_start N(count + 1);
-    const int64_t *factor_start N(count + 1);
-    int64_t states;
-    int64_t table;
-};
-
-/** Copy a row per variable to where its states are among the coordinates. */
-EXPORT void scatter_nodes(const struct tied_graphs *graphs,
-                          const double *rows N(graphs.node_start[-1] * graphs.states),
-                          double *flat N(graphs.offset[-1]));
-/** Copy a row per factor to where its table is among the coordinates. */
-EXPORT void scatter_factors(const struct tied_graphs *graphs,
-                            const double *rows N(graphs.factor_start[-1] * graphs.table),
-                            double *flat N(graphs.offset[-1]));
-/** Write so many times one table to where every factor's table is. */
-EXPORT void scatter_table(const struct tied_graphs *graphs,
-                          const double *times N(graphs.factor_start[-1]),
-                          const double *one N(graphs.table), double *flat N(graphs.offset[-1]));
-/** Copy every variable's coordinates to its row. */
-EXPORT void gather_nodes(const struct tied_graphs *graphs, const double *flat N(graphs.offset[-1]),
-                         double *rows N(graphs.node_start[-1] * graphs.states));
-/** Copy every factor's coordinates to its row. */
-EXPORT void gather_factors(const struct tied_graphs *graphs,
-                           const double *flat N(graphs.offset[-1]),
-                           double *rows N(graphs.factor_start[-1] * graphs.table));
-/** Add so many times every factor's table to one. */
-EXPORT void gather_table(const struct tied_graphs *graphs,
-                         const double *flat N(graphs.offset[-1]),
-                         const double *times N(graphs.factor_start[-1]),
-                         double *one N(graphs.table));
-
-/** Add to each example's sums its rows of features, so many times; rows of example m end at
-start[m + 1]. */
-EXPORT void sum_examples(int64_t count, const int64_t *start N(count + 1), int64_t width,
-                         const double *times N(start[-1]), const double *rows N(start[-1] * width),
-                         double *sums N(count * width));
-
 /** Attributes of positions, as a sparse matrix in rows. */
 struct attribute_rows {
     int64_t positions;

@@ -17,9 +17,6 @@ from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.routine import Routine
 from mlestruct.native._door import (
     Sequences,
-    TiedGraphs,
-    gather_nodes,
-    gather_table,
     tied_marginals,
 )
 from mlestruct.objectives.base import Cheaper, EvaluationPoint, Head, ShardValue
@@ -101,22 +98,20 @@ class TiedChains:
         self.constant = 0.0
         if batch.constant is not None:
             self.constant = float(self.weight @ batch.constant[first:last])
-        self.observed = self._observed(batch, slice(first, last))
+        self.observed = self._observed(batch, tied, slice(first, last))
 
-    def _observed(self, batch: Batch[FactorGraph], members: slice) -> Array:
+    def _observed(self, batch: Batch[FactorGraph], tied: Tied, members: slice) -> Array:
         """Σ w_m φ_m of these examples."""
         assert batch.target is not None
-        offsets = batch.offsets[members.start : members.stop + 1]
-        steps = self.start - np.arange(len(self.start))
-        graphs = TiedGraphs(
-            len(self.weight), offsets - offsets[0], self.start, steps, self.states, self.states**2
+        node_start, factor_start = (
+            start[members.start : members.stop + 1]
+            for start in (tied.node_start, tied.factor_start)
         )
-        flat, pair = batch.target[offsets[0] : offsets[-1]], np.zeros(self.states**2)
-        node = np.empty((len(self.scores), self.states))
-        gather_nodes(graphs, flat, node)
-        gather_table(graphs, flat, np.repeat(self.weight, np.diff(steps)), pair)
+        node = tied.node_part(batch.target)[node_start[0] : node_start[-1]]
+        pairs = tied.factor_part(batch.target)[factor_start[0] : factor_start[-1]]
+        pair = (pairs * np.repeat(self.weight, np.diff(factor_start))[:, None]).sum(axis=0)
         self.scores[:] = 0.0
-        self.scores[:, : self.states] = node * np.repeat(self.weight, np.diff(self.start))[:, None]
+        self.scores[:, : self.states] = node * np.repeat(self.weight, np.diff(node_start))[:, None]
         return self.weights.pull(self.nodes, self.scores, pair)
 
     def __call__(self, question: Any) -> Any:

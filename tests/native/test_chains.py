@@ -13,18 +13,10 @@ from mlestruct.native._door import (
     AttributeRows,
     ChainShape,
     Sequences,
-    TiedGraphs,
     add_some_weights,
     add_weights,
     chain_marginals,
-    gather_factors,
-    gather_nodes,
-    gather_table,
     label_sequences,
-    scatter_factors,
-    scatter_nodes,
-    scatter_table,
-    sum_examples,
     tied_marginals,
 )
 from mlestruct.objectives.tied_weights import padded
@@ -141,46 +133,6 @@ def test_weights_of_attributes_add_up_as_a_product_of_matrices(states, rng):
     first, score = np.searchsorted(kept, np.arange(6) * states), np.zeros((6, width))
     add_some_weights(given, len(kept), first, kept % states, some[kept], width, score)
     np.testing.assert_allclose(score[:, :states], dense @ some.reshape(5, -1), atol=1e-13)
-
-
-@pytest.mark.parametrize("states", [1, 2, 9])
-def test_tied_tables_go_to_their_coordinates_and_come_back(states, rng):
-    length, table = np.array([3, 1, 8]), states**2
-    node_start = np.concatenate([[0], np.cumsum(length)])
-    factor_start = np.concatenate([[0], np.cumsum(length - 1)])
-    offset = node_start * states + factor_start * table
-    graphs = TiedGraphs(3, offset, node_start, factor_start, states, table)
-    node, factor = rng.standard_normal((12, states)), rng.standard_normal((9, table))
-    flat, again = np.empty(offset[-1]), (np.empty_like(node), np.empty_like(factor))
-    scatter_nodes(graphs, node, flat)
-    scatter_factors(graphs, factor, flat)
-    parts = [
-        part.ravel()
-        for m in range(3)
-        for part in (
-            node[node_start[m] : node_start[m + 1]],
-            factor[factor_start[m] : factor_start[m + 1]],
-        )
-    ]
-    np.testing.assert_array_equal(flat, np.concatenate(parts))
-    gather_nodes(graphs, flat, again[0])
-    gather_factors(graphs, flat, again[1])
-    np.testing.assert_array_equal(again[0], node)
-    np.testing.assert_array_equal(again[1], factor)
-    times, summed = rng.standard_normal(9), np.zeros(table)
-    gather_table(graphs, flat, times, summed)
-    np.testing.assert_allclose(summed, times @ factor, atol=1e-13)
-    scatter_table(graphs, times, factor[0].copy(), flat)
-    gather_factors(graphs, flat, again[1])
-    np.testing.assert_allclose(again[1], np.outer(times, factor[0]), atol=1e-15)
-
-
-def test_rows_of_features_are_summed_by_example(rng):
-    rows, times, sums = rng.standard_normal((9, 3)), rng.standard_normal(9), np.zeros((3, 3))
-    times[4] = 0.0
-    sum_examples(3, np.array([0, 4, 4, 9]), 3, times, rows, sums)
-    expected = [times[:4] @ rows[:4], np.zeros(3), times[4:] @ rows[4:]]
-    np.testing.assert_allclose(sums, expected, atol=1e-13)
 
 
 STRUCTURES = [
