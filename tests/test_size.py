@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4751,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3231, r"mlestruct/inference/"),
+    "inference": (3223, r"mlestruct/inference/"),
     "learning": (
         5062,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1779, r"mlestruct/families/"),
     "extras": (1833, r"mlestruct/"),
 }
-RAW = {"tests": 33988, "benchmarks": 7751}  # all lines, blank ones and comments included
+RAW = {"tests": 33975, "benchmarks": 7751}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

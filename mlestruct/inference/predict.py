@@ -17,7 +17,7 @@ from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
 from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed, unsearchable
+from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -30,8 +30,6 @@ from mlestruct.structures.entropy import Entropy, Rho
 TOL = 1e-4  # relative; Frank-Wolfe stops there
 NAT = 1e-3  # what may be missing of an example's value without a word
 ROUNDS = 2000  # of looking once more
-NEARLY = 2.0  # times a proven gap: the gap of a tangent there that Frank-Wolfe may begin with
-SERVED = 200  # of them where a routine has been: what these do not prove, ten times as many do not
 LARGE = 1e2  # scores from which it matters what they are counted from
 TIGHT = 1e-8  # of max(1, |log Z|): a routine's own bound as tight as this needs no oracle
 
@@ -92,8 +90,6 @@ def marginals(
         alone = route == "frank_wolfe" or (route == "auto" and named)
         found = (_searched if alone else _served)(plain, entropy, asked, solver)
         if limits.cut() or (solver is None and not (found.gaps <= NAT).all()):
-            if solver is None and not limits.late():
-                found = _nearer(plain, entropy, asked, found)
             tell(found.gaps, found.withheld)
         bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
         proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
@@ -161,37 +157,10 @@ def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: R
     except Infeasible:
         oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
         raise
-    left, size = float(batch.weight @ found.gaps), max(1.0, abs(float(batch.weight @ found.lower)))
-    if odd and left > TOL * size and found.polytope != DEGREES and not limits.late():
+    far = odd and found.polytope != DEGREES and not (found.gaps <= NAT).all()
+    if far and not limits.late():
         return _tightest(batch, found, _searched(batch, entropy, oracle, None, found.tau))
     return found
-
-
-def _nearer(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], found: Inferred) -> Inferred:
-    """Examples whose proof leaves more than ``NAT`` once more, from where they are.
-
-    Where a routine has been, Frank-Wolfe begins only if its own bound there, which one oracle call
-    tells, is at most ``NEARLY`` times as far: from far above, rounds end before it is the smaller.
-    """
-    open_ = (found.gaps > NAT) & np.isfinite(found.gaps)
-    far = np.flatnonzero(open_ & ~unsearchable(batch) if found.polytope == DEGREES else open_)
-    if len(far) == 0:
-        return found
-    part, flat = batch.select(far), spans(batch.offsets, far)
-    held = found._replace(tau=found.tau[flat], lower=found.lower[far], upper=found.upper[far],
-                          slack=found.slack[far])  # fmt: skip
-    size = max(1.0, abs(float(part.weight @ held.lower)))
-    rest, rounds = entropy.select(part, far), ROUNDS
-    if routine(entropy) is not None:
-        inner, rounds = interior(part, oracle, rest), SERVED
-        here = part, inner.entropy, oracle, part.bias, inner.pull(held.tau)
-        own, _ = tangent_gaps(*here, mixture=True)
-        if not float(part.weight @ own) <= NEARLY * float(part.weight @ held.gaps):
-            return found
-    tight = FrankWolfe(rounds=rounds, tol=0.5 * NAT * float(part.weight.sum()) / size)
-    nearer = deepcopy(found)._replace(summed=False)
-    _put(nearer, batch, far, _tightest(part, held, _searched(part, rest, oracle, tight, held.tau)))
-    return nearer
 
 
 def _tightest(batch: Batch[Any], held: Inferred, other: Inferred) -> Inferred:
@@ -234,6 +203,25 @@ def _searched(
     solver: FrankWolfe | None,
     start: Array | None = None,
 ) -> Inferred:
+    """By Frank-Wolfe; without a ``solver`` once more where the proof leaves more than ``NAT``."""
+    found = _search(batch, entropy, oracle, solver or FrankWolfe(tol=TOL), start)
+    far = np.flatnonzero((found.gaps > NAT) & np.isfinite(found.gaps))
+    if solver is not None or not len(far) or limits.late():
+        return found
+    part, flat = batch.select(far), spans(batch.offsets, far)
+    held = found._replace(tau=found.tau[flat], lower=found.lower[far], upper=found.upper[far],
+                          slack=found.slack[far])  # fmt: skip
+    size = max(1.0, abs(float(part.weight @ held.lower)))
+    tight = FrankWolfe(rounds=ROUNDS, tol=0.5 * NAT * float(part.weight.sum()) / size)
+    again = _search(part, entropy.select(part, far), oracle, tight, held.tau)
+    nearer = deepcopy(found)
+    _put(nearer, batch, far, _tightest(part, held, again))
+    return nearer
+
+
+def _search(
+    batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], by: FrankWolfe, start: Array | None
+) -> Inferred:
     """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent.
 
     It stops at a share of the value, so scores are asked without what all outcomes add to it.
@@ -248,7 +236,7 @@ def _searched(
     none = NoFeatures(batch.size, len(batch))
     dual = Dual(asked, none, entropy, Regulariser.of(0))
     try:
-        last = (solver or FrankWolfe(tol=TOL)).solve(dual, oracle, start, inner=inner)
+        last = by.solve(dual, oracle, start, inner=inner)
     except limits.OutOfTime:
         return nothing
     try:

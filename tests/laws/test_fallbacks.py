@@ -9,7 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.errors import ConvergenceWarning
-from mlestruct.inference import marginals, predict
+from mlestruct.inference import marginals
 from mlestruct.inference.graph import sum_product
 from mlestruct.oracle import Validated
 from mlestruct.structures.batch import Batch
@@ -49,29 +49,20 @@ def record(monkeypatch, place, name):
 
 
 def check(monkeypatch, structure, score):
-    """Newton's method settles graphs, so Frank-Wolfe is hardly needed, and never makes an answer
-    worse; return how often Newton's method ran, Frank-Wolfe, and Frank-Wolfe in vain.
-    """
+    """Newton's method settles graphs, so Frank-Wolfe is not asked; return how often it ran."""
     with monkeypatch.context() as watched, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         rose = record(watched, sum_product, "settle")
-        searched = record(watched, predict, "_searched")
         asked = record(watched, Validated, "many")
-        found = marginals(Batch.of(structure, count=1), score)
+        marginals(Batch.of(structure, count=1), score)
     for _, (_, _, _, lacks) in rose:
         assert lacks <= 1e-5
-    assert len(searched) <= 1
-    for _, other in searched:
-        assert found.lower[0] >= other.lower[0]
-        assert found.upper[0] <= max(other.upper[0], found.lower[0])
-    parts = [other for _, other in searched]
-    used = [p for p in parts if p.lower[0] == found.lower[0] or p.upper[0] == found.upper[0]]
-    assert len(asked) <= 250
-    return np.array([len(rose), len(searched), len(searched) - len(used)])
+    assert len(asked) <= 2
+    return len(rose)
 
 
 def test_fallbacks_on_small_grids_count(monkeypatch):
-    taken = np.zeros(3, dtype=int)
+    taken = 0
     for states, kind, seed, spread in (
         (2, "frustrated", 1, 10),
         (2, "attractive", 1, 10),
@@ -80,8 +71,7 @@ def test_fallbacks_on_small_grids_count(monkeypatch):
     ):
         rng = np.random.default_rng([seed, 5, 5, states, spread])
         taken += check(monkeypatch, *coupled(rng, (5, 5), states, kind, spread))
-    assert taken[0] > 0
-    assert (taken[1:] == 0).all()
+    assert taken > 0
 
 
 @pytest.mark.nightly
@@ -91,10 +81,7 @@ def test_fallbacks_on_small_grids_count(monkeypatch):
     [((5, 5), 3), ((5, 5), 5), ((10, 10), 2), ((20, 20), 2), ((6,), 4), ((10,), 2)],
 )
 def test_fallbacks_count_at_every_spread(monkeypatch, shape, states, kind):
-    """Whether a bound will fall is not known before: one Frank-Wolfe in ten may be in vain."""
-    taken = np.zeros(3, dtype=int)
     for seed in range(5):
         for spread in SPREADS:
             rng = np.random.default_rng([seed, *shape, states, int(spread)])
-            taken += check(monkeypatch, *coupled(rng, shape, states, kind, spread))
-    assert taken[2] <= max(1, taken[1] // 10)
+            check(monkeypatch, *coupled(rng, shape, states, kind, spread))
