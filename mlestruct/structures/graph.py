@@ -23,7 +23,6 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
-    refuse_many,
     table_views,
 )
 from mlestruct.structures.concavity import acyclic, in_forest_polytope, payments, shared
@@ -33,7 +32,8 @@ from mlestruct.structures.scopes import (
     as_states,
     check_scopes,
     end_to_end,
-    marginalisation,
+    strides_of,
+    table_sizes,
 )
 
 LARGE = 10_000  # coordinates above which a linear program takes too long to be asked repeatedly
@@ -65,12 +65,8 @@ class FactorGraph(Structure):
         self.scope, self.scope_start = end_to_end(scopes)
         check_scopes(self.cards, self.scope, self.scope_start)
         self.node_start = np.concatenate([[0], np.cumsum(self.cards)])
-        states = self.cards.astype(float)  # as integers products could pass 2⁶³ unseen
-        with np.errstate(over="ignore"):  # infinite, and refused as such
-            tables = np.multiply.reduceat(states[self.scope], self.scope_start[:-1])
-        refuse_many(states.sum() + tables.sum())
-        ends = np.cumsum(tables.astype(np.int64))
-        self.table_start = self.node_start[-1] + np.concatenate([[0], ends])
+        tables = table_sizes(self.cards, self.scope, self.scope_start, self.cards.sum(dtype=float))
+        self.table_start = self.node_start[-1] + np.concatenate([[0], np.cumsum(tables)])
         self.size = int(self.table_start[-1])
         self.fixed = self._spread(as_fixed(self.size, fixed))
 
@@ -207,12 +203,7 @@ class FactorGraph(Structure):
     @cached_property
     def strides(self) -> Ints:
         """How far apart in its table the states of a factor's variable are, by place in scopes."""
-        strides = np.ones(len(self.scope), dtype=np.int64)
-        ends = self.scope_start[1:]
-        for back in range(2, int(np.diff(self.scope_start).max(initial=0)) + 1):
-            place = (ends - back)[np.diff(self.scope_start) >= back]
-            strides[place] = strides[place + 1] * self.cards[self.scope[place + 1]]
-        return strides
+        return strides_of(self.cards, self.scope, self.scope_start)
 
     def right(self, target: Array, outcome: ArrayLike) -> float:
         """The share of variables predicted right, among those known; NaN where none is known."""
@@ -328,13 +319,21 @@ class FactorGraph(Structure):
 
     def constraints(self) -> Constraints:
         """The local polytope: tables sum to one, factors agree with their nodes."""
-        n_nodes, first = self.n_nodes, self.node_start[-1]
-        sums = sp.csr_array(
-            (np.ones(first), (self.table_of[:first], np.arange(first))), shape=(n_nodes, self.size)
+        n_nodes, first = self.n_nodes, int(self.node_start[-1])
+        entry, node, slot = self.below
+        states = self.cards[self.scope]  # a row for each state of each factor's variable
+        start, row = np.cumsum(states) - states, np.arange(states.sum())
+        of_slot = np.repeat(np.arange(len(states)), states)
+        own = self.node_start[self.scope][of_slot] + row - start[of_slot]
+        given = (start - self.node_start[self.scope])[slot] + node
+        rows = self.table_of[:first], n_nodes + given, n_nodes + row
+        columns = np.arange(first), entry, own
+        values = np.repeat([1.0, -1.0], [first + len(entry), len(own)])
+        right = np.repeat([1.0, 0.0], [n_nodes, len(row)])
+        places = np.concatenate(rows), np.concatenate(columns)
+        return Constraints(
+            sp.csr_array((values, places), shape=(len(right), self.size)), right, right
         )
-        marginal = marginalisation(self.size, self.cards, self.scope, self.node_start, self.below)
-        right = np.concatenate([np.ones(n_nodes), np.zeros(marginal.shape[0])])
-        return Constraints(sp.csr_array(sp.vstack([sums, marginal])), right, right)
 
     def clamp(self, observed: ArrayLike | Mapping[int, int]) -> FactorGraph:
         """Fix the observed variables; −1 (or a variable absent from a mapping) stays free.

@@ -23,11 +23,17 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
-    refuse_many,
     table_views,
 )
 from mlestruct.structures.graph import FactorGraph, grid_edges
-from mlestruct.structures.scopes import agreements, as_observed, as_states, check_cards, end_to_end
+from mlestruct.structures.scopes import (
+    agreements,
+    as_observed,
+    as_states,
+    check_cards,
+    end_to_end,
+    table_sizes,
+)
 
 Link = tuple[int, int]
 
@@ -116,12 +122,8 @@ class RegionGraph(Structure):
         self.links = covers(self.regions) if links is None else [(p, c) for p, c in links]
         check_links(self.links, len(self.regions))
         self.scope, self.scope_start = end_to_end(self.regions)
-        with np.errstate(over="ignore"):  # infinite, and refused as such
-            tables = np.multiply.reduceat(
-                self.cards[self.scope].astype(float), self.scope_start[:-1]
-            )
-        refuse_many(tables.sum())
-        self.table_start = np.concatenate([[0], np.cumsum(tables.astype(np.int64))])
+        tables = table_sizes(self.cards, self.scope, self.scope_start)
+        self.table_start = np.concatenate([[0], np.cumsum(tables)])
         self.state_start = np.concatenate([[0], np.cumsum(self.cards)])
         self.size = int(self.table_start[-1])
         self.fixed = as_fixed(self.size, fixed)

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Ints, as_integers
+from mlestruct.structures.base import Ints, as_integers, refuse_many
 
 
 def end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
@@ -92,43 +91,33 @@ def as_observed(observed: ArrayLike | Mapping[int, int], cards: Ints) -> Ints:
     return states
 
 
+def table_sizes(cards: Ints, scope: Ints, start: Ints, more: float = 0.0) -> Ints:
+    """Entries of every table; refuses too many of them, with ``more`` coordinates besides."""
+    states = cards.astype(float)  # as integers products could pass 2⁶³ unseen
+    with np.errstate(over="ignore"):  # infinite, and refused as such
+        sizes = np.multiply.reduceat(states[scope], start[:-1]) if len(scope) else np.zeros(0)
+    refuse_many(more + sizes.sum())
+    return sizes.astype(np.int64)
+
+
+def strides_of(cards: Ints, scope: Ints, start: Ints) -> Ints:
+    """How far apart in its table the states of a factor's variable are, by place in scopes."""
+    strides, order = np.ones(len(scope), dtype=np.int64), np.diff(start)
+    for back in range(2, int(order.max(initial=0)) + 1):
+        place = (start[1:] - back)[order >= back]
+        strides[place] = strides[place + 1] * cards[scope[place + 1]]
+    return strides
+
+
 def agreements(
     cards: Ints, scope: Ints, start: Ints, node_start: Ints, table_start: Ints
 ) -> tuple[Ints, Ints, Ints]:
     """Triples (factor entry, node entry it agrees with, index into ``scope``), by entry."""
-    triples = [np.zeros((3, 0), dtype=np.int64)]
-    for shape, factors in _shapes(cards, scope, start):
-        table = int(np.prod(shape))
-        states = np.stack(np.unravel_index(np.arange(table), shape), axis=1)
-        slots = (start[factors][:, None] + np.arange(len(shape)))[:, None, :]
-        entries = (table_start[factors][:, None] + np.arange(table))[:, :, None]
-        nodes = node_start[scope[slots]] + states
-        triples.append(np.stack([a.ravel() for a in np.broadcast_arrays(entries, nodes, slots)]))
-    joined = np.concatenate(triples, axis=1)
-    entry, node, slot = joined[:, np.lexsort((joined[2], joined[0]))]
-    return entry, node, slot
-
-
-def _shapes(cards: Ints, scope: Ints, start: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
-    """Every shape of table, and the factors that have it."""
-    order = np.diff(start)
-    for arity in np.unique(order):
-        factors = np.flatnonzero(order == arity)
-        shapes = cards[scope[start[factors][:, None] + np.arange(arity)]]
-        for shape in np.unique(shapes, axis=0):
-            yield tuple(map(int, shape)), factors[(shapes == shape).all(axis=1)]
-
-
-def marginalisation(
-    size: int, cards: Ints, scope: Ints, node_start: Ints, below: tuple[Ints, Ints, Ints]
-) -> sp.csr_array[Any]:
-    """A row per state of a factor's variable: what its table gives it, less its own entry."""
-    entry, node, slot = below
-    states = cards[scope]
-    first = np.concatenate([[0], np.cumsum(states)])
-    count = int(first[-1])
-    own = np.repeat(node_start[scope] - first[:-1], states) + np.arange(count)
-    given = first[slot] + node - node_start[scope[slot]]
-    values = np.concatenate([np.ones(len(entry)), -np.ones(count)])
-    places = np.concatenate([given, np.arange(count)]), np.concatenate([entry, own])
-    return sp.csr_array((values, places), shape=(count, size))
+    factor = np.repeat(np.arange(len(start) - 1), np.diff(table_start))
+    arity = np.diff(start)[factor]
+    first = np.cumsum(arity) - arity  # of every entry's triples
+    entry = np.repeat(np.arange(len(factor)), arity)
+    slot = np.arange(len(entry)) + (start[factor] - first)[entry]
+    local = (np.arange(len(factor)) + table_start[0] - table_start[factor])[entry]
+    state = local // strides_of(cards, scope, start)[slot] % cards[scope[slot]]
+    return entry + table_start[0], node_start[scope[slot]] + state, slot
