@@ -20,25 +20,25 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9892, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (1200, r"oracles/"),
+    "solvers": (1199, r"oracles/"),
     "structures to oracle seam": (
-        4751,
+        4643,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3223, r"mlestruct/inference/"),
+    "inference": (3221, r"mlestruct/inference/"),
     "learning": (
         5062,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
-    "statistics, metrics, scorers": (1529, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1528, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         8065,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3000, r"mlestruct/estimators/"),
     "families": (1779, r"mlestruct/families/"),
-    "extras": (1833, r"mlestruct/"),
+    "extras": (1832, r"mlestruct/"),
 }
 RAW = {"tests": 33975, "benchmarks": 7751}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlestruct.structures.base import as_count
 from mlestruct.structures.graph import grid_edges
-from mlestruct.structures.paths import Paths
+from mlestruct.structures.networks import Paths
 
 Split = tuple["Examples", "Examples", "Examples"]
 

@@ -10,7 +10,7 @@ from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import shape_at
 from mlestruct.structures.base import SHORT, Array, small
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.bipartite import BipartiteMatching, Kind
+from mlestruct.structures.matching import BipartiteMatching, Kind
 
 if TYPE_CHECKING:
     from mlestruct.inference.bounds import ProvenInterval

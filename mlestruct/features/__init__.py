@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from mlestruct.features.base import Features as Features
     from mlestruct.features.base import NoFeatures as NoFeatures
     from mlestruct.features.dense import Dense as Dense
+    from mlestruct.features.dense import Sparse as Sparse
     from mlestruct.features.dense import as_features as as_features
     from mlestruct.features.dense import crossed as crossed
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.pairs import Question as Question
-    from mlestruct.features.shared import Shared as Shared
-    from mlestruct.features.sparse import Sparse as Sparse
     from mlestruct.features.tied import Tied as Tied
     from mlestruct.features.tied import per_table as per_table
+    from mlestruct.features.weighed import Shared as Shared
 
 __getattr__, __all__ = lazily(__name__)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
-    from mlestruct.oracle.plain import BruteForce as BruteForce
-    from mlestruct.oracle.plain import Simplices as Simplices
     from mlestruct.oracle.protocol import HULL as HULL
     from mlestruct.oracle.protocol import Answer as Answer
     from mlestruct.oracle.protocol import Answers as Answers
+    from mlestruct.oracle.protocol import BruteForce as BruteForce
     from mlestruct.oracle.protocol import Oracle as Oracle
+    from mlestruct.oracle.protocol import Simplices as Simplices
     from mlestruct.oracle.protocol import attained as attained
     from mlestruct.oracle.protocol import memory as memory
     from mlestruct.oracle.protocol import one_by_one as one_by_one

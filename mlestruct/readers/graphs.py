@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.errors import refuse_removed
 from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_sparse, refuse_masked
-from mlestruct.structures.bipartite import BipartiteMatching
-from mlestruct.structures.matching import Matching
+from mlestruct.structures.matching import BipartiteMatching, Matching
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,9 +23,8 @@ from mlestruct.inference.sampling import addresses, exchanged, labelled, swept
 from mlestruct.limits import late
 from mlestruct.native._door import anneal_pairs
 from mlestruct.structures.base import Array, Ints, Structure, as_vector
-from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.graph import FactorGraph
-from mlestruct.structures.matching import Matching
+from mlestruct.structures.matching import BipartiteMatching, Matching
 
 RUNS = 24
 STEPS, MORE = 400, 4  # temperatures to begin with, and by what they grow

@@ -17,8 +17,8 @@ from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers,
 from mlestruct.structures.batch import Batch, spans
 
 if TYPE_CHECKING:
-    from mlestruct.structures.bipartite import BipartiteMatching
     from mlestruct.structures.graph import FactorGraph
+    from mlestruct.structures.matching import BipartiteMatching
 
 FLOOR = 1e-16  # logarithms of differences are clipped here, never probabilities
 TINY = 1e-300  # logarithms of coordinates, which have digits down to there

@@ -16,7 +16,7 @@ from mlestruct.native._door import (
     odd_sets_keep,
 )
 from mlestruct.structures.base import Array, Ints, as_numbers, kept
-from mlestruct.structures.complete_kernel import symmetric
+from mlestruct.structures.graph_edges import symmetric
 
 EXACT = 400  # nodes; a cut tree of that many takes seconds
 SMALL = 12  # nodes, up to which cut trees take no longer than a Cholesky factor

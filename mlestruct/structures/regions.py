@@ -25,13 +25,14 @@ from mlestruct.structures.base import (
     as_numbers,
     table_views,
 )
-from mlestruct.structures.graph import FactorGraph, grid_edges
-from mlestruct.structures.scopes import (
+from mlestruct.structures.graph import (
+    FactorGraph,
     agreements,
     as_observed,
     as_states,
     check_cards,
     end_to_end,
+    grid_edges,
     table_sizes,
 )
 

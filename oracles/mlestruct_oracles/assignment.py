@@ -11,7 +11,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.bipartite import BipartiteMatching
+from mlestruct.structures.matching import BipartiteMatching
 from mlestruct_oracles.native._door import assignment_solve
 
 NONE = -1  # a row's column, before it has one

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, one_by_one
-from mlestruct.structures.b_matching import BMatching
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.flow import Flow, after_required
+from mlestruct.structures.networks import BMatching, Flow, after_required
 
 LARGEST = 2.0**52  # integer costs, so that scaled scores are still exact as floats
 ROOM = 2.0**61  # for costs times nodes squared: what the solver's prices can grow to

@@ -10,7 +10,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, kept
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.paths import Paths
+from mlestruct.structures.networks import Paths
 from mlestruct_oracles.native._door import AcyclicGraph, shortest_path_solve
 
 

@@ -114,7 +114,7 @@ EXEMPT = {
     "mlestruct.oracle.solver.tells_best_from_worst": "a step of fit, asked with its own scores",
     "mlestruct.scorers.*": "ask the model's score, evidence or calibration, which are tried",
     "mlestruct.families.joint.prediction.Mixture.__init__": "checked, and read as floats later",
-    "mlestruct.features.sparse.Sparse.of": "scipy.sparse keeps the arrays",
+    "mlestruct.features.dense.Sparse.of": "scipy.sparse keeps the arrays",
     "mlestruct.data.*": "generators of examples",
     "mlestruct.roommates.students.*": "generators of examples",
     "mlestruct.roommates.frames.*": "cells of files, not arrays",

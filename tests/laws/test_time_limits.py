@@ -22,8 +22,8 @@ from mlestruct.errors import DataWarning
 from mlestruct.estimators import RoommateModel
 from mlestruct.inference import marginals
 from mlestruct.structures import BipartiteMatching, Custom, Matching, grid, skip_chain
-from mlestruct.structures.b_matching import BMatching
 from mlestruct.structures.batch import Batch
+from mlestruct.structures.networks import BMatching
 
 OFTEN, DRAWN = 60, 3  # places where time runs out, in the nightly and in the ordinary run
 SLACK = 1e-6  # relative: what two proofs of one maximum may differ by

@@ -14,8 +14,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 from mlestruct.errors import Infeasible
 from mlestruct.native._door import MatchingGraph
 from mlestruct.structures.base import Array, Ints, Marks
-from mlestruct.structures.bipartite import BipartiteMatching
-from mlestruct.structures.matching import Matching
+from mlestruct.structures.matching import BipartiteMatching, Matching
 
 AnyMatching = BipartiteMatching | Matching
 

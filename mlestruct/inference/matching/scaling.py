@@ -20,9 +20,8 @@ from mlestruct.native._door import (
 )
 from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.bipartite import BipartiteMatching
 from mlestruct.structures.entropy import Entropy
-from mlestruct.structures.matching import Matching
+from mlestruct.structures.matching import BipartiteMatching, Matching
 from mlestruct.trees import Tree, like
 
 NEWTON = 5e-6  # seconds an edge that are left at least for Newton's steps, which cannot be stopped

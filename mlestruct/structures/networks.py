@@ -1,0 +1,539 @@
+"""Paths, flows and b-matchings: sets of arcs or edges with conditions at the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mlestruct.structures.base import (
+    Array,
+    Binary,
+    Bound,
+    Constraints,
+    Flags,
+    Ints,
+    Structure,
+    Views,
+    as_count,
+    as_fixed,
+    as_integers,
+    as_numbers,
+    kept,
+    refuse_many,
+)
+from mlestruct.structures.graph_edges import Edges, as_pairs, checked_arcs, net_outflow
+from mlestruct.structures.matching import Pairs, odd_component
+
+
+class Paths(Structure):
+    """Source-to-sink paths of a DAG; a coordinate is an arc, an outcome the path's arcs in order.
+
+    The views are arcs and the throughput τ_v of every inner node; counting numbers (1, −ρ) at
+    ρ = 1 give −Σ τ_e log τ_e + Σ τ_v log τ_v, the exact entropy of the Markov path distribution.
+
+    >>> paths = Paths([(0, 1), (0, 2), (1, 3), (2, 3)], source=0, sink=3)
+    >>> paths.decode(paths.encode([1, 3]))
+    [1, 3]
+    """
+
+    default_oracle = "shortest_path"
+
+    def __init__(
+        self,
+        arcs: Sequence[tuple[int, int]] | Ints,
+        source: int,
+        sink: int,
+        *,
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        self.arcs = checked_arcs(arcs)
+        self.source, self.sink = as_count(source, "source"), as_count(sink, "sink")
+        if source == sink:
+            raise ValueError(f"source {source} and sink {sink} must be two different nodes")
+        self.n_nodes = int(max(self.arcs.max(), source, sink)) + 1
+        refuse_many(self.n_nodes)
+        self.size = len(self.arcs)
+        self.fixed = as_fixed(self.size, fixed)
+        self.order = _topological(self.arcs, self.n_nodes)
+
+    def identity(self) -> tuple[bytes, int, int]:
+        return self.arcs.tobytes(), self.source, self.sink
+
+    @cached_property
+    def inner(self) -> Ints:
+        """Nodes other than source and sink that an arc enters."""
+        nodes = np.unique(self.arcs[:, 1])
+        return nodes[(nodes != self.source) & (nodes != self.sink)]
+
+    @property
+    @kept
+    def usable(self) -> Ints:
+        """The arcs that an allowed path may use, in the topological order of their tails."""
+        place = np.empty(self.n_nodes, dtype=np.int64)
+        place[self.order] = np.arange(self.n_nodes)
+        tail, head = place[self.arcs].T
+        usable = self.fixed != 0
+        for arc in np.flatnonzero(self.fixed == 1):
+            # Every path through this arc crosses its span by it, and by nothing else.
+            crosses = (tail < head[arc]) & (head > tail[arc])
+            crosses[arc] = False
+            usable &= ~crosses
+            if place[self.source] > tail[arc] or place[self.sink] < head[arc]:
+                usable[:] = False
+        chosen = np.flatnonzero(usable)
+        return chosen[np.argsort(tail[chosen], kind="stable")]
+
+    def encode(self, outcome: Sequence[int] | Ints) -> Array:
+        chosen = as_integers(outcome, "arcs").reshape(-1)
+        if len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= self.size:
+            raise ValueError(
+                f"a path is a list of arcs in 0..{self.size - 1}, got {chosen.tolist()}"
+            )
+        stops = self.arcs[chosen]
+        broken = np.flatnonzero(stops[:-1, 1] != stops[1:, 0])
+        if len(broken):
+            first, second = chosen[broken[0] : broken[0] + 2]
+            raise ValueError(f"arc {second} does not start where arc {first} ends")
+        if stops[0, 0] != self.source or stops[-1, 1] != self.sink:
+            raise ValueError(
+                f"a path runs from {self.source} to {self.sink}, "
+                f"not from {stops[0, 0]} to {stops[-1, 1]}"
+            )
+        vector = np.zeros(self.size)
+        vector[chosen] = 1.0
+        return vector
+
+    def decode(self, vector: ArrayLike) -> list[int]:
+        """The arcs of the path, following the largest value out of every node."""
+        flow = as_numbers(vector, "vector")
+        path, node = [], self.source
+        while node != self.sink:
+            leaving = np.flatnonzero(self.arcs[:, 0] == node)
+            path.append(int(leaving[flow[leaving].argmax()]))
+            node = int(self.arcs[path[-1], 1])
+        return path
+
+    def _entering(self) -> sp.csr_array:
+        row = np.searchsorted(self.inner, self.arcs[:, 1])
+        enters = np.isin(self.arcs[:, 1], self.inner)
+        return sp.csr_array(
+            (np.ones(enters.sum()), (row[enters], np.flatnonzero(enters))),
+            shape=(len(self.inner), self.size),
+        )
+
+    def views(self) -> Views:
+        """Distributions: the arcs out of every node, then every inner node's throughput."""
+        eye = sp.eye_array(self.size, format="csr")
+        C = sp.csr_array(sp.vstack([eye, self._entering()]))
+        n_inner = len(self.inner)
+        tail = np.arange(self.size), self.arcs[:, 0]
+        leaves = sp.csr_array((np.ones(self.size), tail), shape=(self.size, self.n_nodes))
+        D = sp.block_diag([leaves, sp.eye_array(n_inner)], format="csr")
+        over = np.stack([self.inner, self.n_nodes + np.arange(n_inner)], axis=1)
+        return Views(C, np.zeros(C.shape[0]), sp.csr_array(D), over)
+
+    def counting(self, rho: float | ArrayLike | None = None) -> Array:
+        """1 on the arcs out of every node, −ρ on inner nodes; default ρ = 1, the exact entropy."""
+        weight = np.broadcast_to(as_numbers(1.0 if rho is None else rho, "rho"), (len(self.inner),))
+        return np.concatenate([np.ones(self.n_nodes), -weight])
+
+    def constraints(self) -> Constraints:
+        """Flow conservation, one unit out of the source."""
+        node = np.arange(self.n_nodes)
+        net = (node == self.source).astype(float) - (node == self.sink)
+        return Constraints(net_outflow(self.n_nodes, self.arcs), net, net)
+
+    def clamp(self, observed: Sequence[int]) -> Paths:
+        """Paths through all the observed arcs."""
+        arcs = as_integers(observed, "arcs").reshape(-1)
+        wrong = arcs[(arcs < 0) | (arcs >= self.size)]
+        if len(wrong):
+            raise ValueError(f"observed arc {wrong[0]} is not in 0..{self.size - 1}")
+        shut = arcs[self.fixed[arcs] == 0]
+        if len(shut):
+            raise ValueError(f"observed arc {shut[0]} is forbidden")
+        fixed = self.fixed.copy()
+        fixed[arcs] = 1
+        return self.refix(fixed)  # type: ignore[return-value]
+
+    def bound(self, counting: Array) -> Bound:
+        counting = as_numbers(counting, "counting")
+        arcs, inner = counting[: self.n_nodes], counting[self.n_nodes :]
+        if (arcs == 1).all() and (inner == -1).all():
+            return Bound("exact", "Markov paths on a DAG")
+        if (arcs == 1).all() and ((inner >= -1) & (inner <= 0)).all():
+            return Bound("upper", "τ_v log τ_v ≤ 0")
+        return Bound("none", "no theorem for these counting numbers")
+
+    def impossible(self) -> str | None:
+        usable = self.arcs[self.fixed != 0]
+        reached = np.zeros(self.n_nodes, dtype=bool)
+        reached[self.source] = True
+        for node in self.order:
+            if reached[node]:
+                reached[usable[usable[:, 0] == node, 1]] = True
+        if not reached[self.sink]:
+            return f"no allowed path leads from node {self.source} to node {self.sink}"
+        required = np.flatnonzero(self.fixed == 1).tolist()
+        return f"no path uses all required arcs {required}" if required else None
+
+
+def _topological(arcs: Ints, n_nodes: int) -> Ints:
+    waiting = np.bincount(arcs[:, 1], minlength=n_nodes)
+    leaving: list[list[int]] = [[] for _ in range(n_nodes)]
+    for tail, head in arcs.tolist():
+        leaving[tail].append(head)
+    ready = np.flatnonzero(waiting == 0).tolist()
+    order: list[int] = []
+    while ready:
+        node = ready.pop()
+        order.append(node)
+        for head in leaving[node]:
+            waiting[head] -= 1
+            if waiting[head] == 0:
+                ready.append(head)
+    if len(order) < n_nodes:
+        raise ValueError(f"the arcs hold a cycle through node {int(np.flatnonzero(waiting)[0])}")
+    return np.array(order, dtype=np.int64)
+
+
+Supply = Mapping[int, int | tuple[int, int]]
+
+
+class Flow(Binary):
+    """Sets of arcs whose net outflow at every node lies between two whole numbers.
+
+    ``supply`` maps a node to its net outflow (arcs used out of it minus arcs used into it), or to
+    the lowest and highest allowed; at every other node what enters leaves. An arc carries at most
+    one unit: list it twice for two. An outcome is the list of used arcs, by number. Cycles are
+    allowed: where the arcs hold one it may be used on its own.
+
+    Tracks that are born and die anywhere, no more than three at a time on these arcs:
+
+    >>> tracks = Flow([(0, 1), (0, 2), (1, 3), (2, 3)], {0: (0, 3), 3: (-3, 0)})
+    >>> tracks.decode(tracks.encode([0, 2])).tolist()
+    [0, 2]
+
+    The entropy is the sum of the arcs' binary entropies: an upper bound on log Z, and far from it
+    for a single unit, where :class:`Paths` is exact.
+    """
+
+    default_oracle = "min_cost_flow"
+
+    def __init__(
+        self,
+        arcs: Iterable[tuple[int, int]] | Ints,
+        supply: Supply,
+        *,
+        n_nodes: int | None = None,
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        self.arcs = checked_arcs(arcs)
+        loops = np.flatnonzero(self.arcs[:, 0] == self.arcs[:, 1])
+        if len(loops):
+            raise ValueError(f"arc {loops[0]} joins node {self.arcs[loops[0], 0]} to itself")
+        nodes = as_integers(list(supply), "nodes with a supply")
+        most = max(int(self.arcs.max()), int(nodes.max(initial=0))) + 1
+        refuse_many(most)
+        self.n_nodes = most if n_nodes is None else as_count(n_nodes, "n_nodes")
+        if self.n_nodes < most:
+            raise ValueError(f"node {most - 1} is named, but there are {self.n_nodes} nodes")
+        self.low, self.high = _net_outflow(supply, self.n_nodes)
+        self.size = len(self.arcs)
+        self.fixed = as_fixed(self.size, fixed)
+
+    def identity(self) -> tuple[bytes, bytes, bytes]:
+        return self.arcs.tobytes(), self.low.tobytes(), self.high.tobytes()
+
+    def encode(self, outcome: ArrayLike) -> Array:
+        used = self._arcs(outcome)
+        times = np.bincount(used, minlength=self.size)
+        if (times > 1).any():
+            raise ValueError(f"arc {times.argmax()} is used {times.max()} times")
+        out = np.asarray(net_outflow(self.n_nodes, self.arcs) @ times).round().astype(np.int64)
+        wrong = np.flatnonzero((out < self.low) | (out > self.high))
+        if len(wrong):
+            v = int(wrong[0])
+            raise ValueError(f"node {v} sends {out[v]} units, not {self.low[v]}..{self.high[v]}")
+        return times.astype(float)
+
+    def _arcs(self, listed: ArrayLike) -> Ints:
+        used = as_integers(listed, "arcs").reshape(-1)
+        wrong = used[(used < 0) | (used >= self.size)]
+        if len(wrong):
+            raise ValueError(f"there is no arc {wrong[0]} in 0..{self.size - 1}")
+        return used
+
+    def decode(self, vector: ArrayLike) -> Ints:
+        """The arcs above ½."""
+        return np.flatnonzero(as_numbers(vector, "vector").reshape(-1) > 0.5).astype(np.int64)
+
+    def routes(self, vector: ArrayLike) -> list[list[int]]:
+        """The arcs above ½ as walks of nodes: from each that sends a unit to one that receives it.
+
+        What is left are cycles, each a walk that ends where it began. Where walks cross at a node,
+        one of the ways to split them is chosen.
+        """
+        leaving: list[list[int]] = [[] for _ in range(self.n_nodes)]
+        entering = np.zeros(self.n_nodes, dtype=np.int64)
+        for tail, head in self.arcs[self.decode(vector)[::-1]].tolist():
+            leaving[tail].append(head)
+            entering[head] += 1
+        starts = [v for v, ways in enumerate(leaving) for _ in range(len(ways) - entering[v])]
+        walks = [_walk(leaving, v) for v in starts]
+        for v, ways in enumerate(leaving):
+            while ways:
+                walks.append(_walk(leaving, v))
+        return walks
+
+    def constraints(self) -> Constraints:
+        """Net outflow: with 0 ≤ τ ≤ 1 the whole convex hull (total unimodularity)."""
+        net = net_outflow(self.n_nodes, self.arcs)
+        return Constraints(net, self.low.astype(float), self.high.astype(float))
+
+    def clamp(self, observed: ArrayLike) -> Flow:
+        """Flows that use all the observed arcs."""
+        fixed = self.fixed.copy()
+        fixed[self._arcs(observed)] = 1
+        return self.refix(fixed)  # type: ignore[return-value]
+
+    def impossible(self) -> str | None:
+        """A set of nodes that must send (or receive) more than its arcs carry (Hoffman)."""
+        found = cut_witness(self.arcs, self.fixed, self.low, self.high)
+        if found is None:
+            return None
+        does, moves = ("send", "leave") if found.sends else ("receive", "enter")
+        return (
+            f"nodes {found.nodes} must {does} at least {found.need} net units beside the required "
+            f"arcs, but only {found.have} allowed arcs {moves} them"
+        )
+
+
+def _walk(leaving: list[list[int]], node: int) -> list[int]:
+    """Follow and use up arcs until none leaves."""
+    walk = [node]
+    while leaving[walk[-1]]:
+        walk.append(leaving[walk[-1]].pop())
+    return walk
+
+
+def _net_outflow(supply: Supply, n_nodes: int) -> tuple[Ints, Ints]:
+    low, high = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    for node, given in supply.items():
+        if node < 0:
+            raise ValueError(f"supply names node {node}; nodes are numbered from 0")
+        ends = as_numbers([given, given] if np.ndim(given) == 0 else given, "a supply")
+        if ends.shape != (2,) or (ends != np.rint(ends)).any() or ends[0] > ends[1]:
+            raise ValueError(
+                f"the supply of node {node} is {given}; it must be a whole number, or lowest and "
+                "highest"
+            )
+        low[node], high[node] = ends
+    return low, high
+
+
+class Cut(NamedTuple):
+    """Nodes that must send (or receive) ``need`` units over the ``have`` arcs there are."""
+
+    nodes: list[int]
+    sends: bool
+    need: int
+    have: int
+
+
+def cut_witness(arcs: Ints, fixed: NDArray[np.int8], low: Ints, high: Ints) -> Cut | None:
+    """Hoffman's circulation theorem: nodes whose arcs cannot carry their supply, or None.
+
+    A maximum flow from lowest supplies, with one extra node that hands out what is optional; where
+    it does not exhaust them, the nodes still reached are the witness.
+    """
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
+
+    n = len(low)
+    low, high = after_required(arcs, fixed, low, high)
+    free = arcs[fixed < 0]
+    given = np.append(low, -low.sum())
+    node, source, sink = np.arange(n + 1), n + 1, n + 2
+    tails = np.concatenate([free[:, 0], np.full(n, n), np.full(n + 1, source), node])
+    heads = np.concatenate([free[:, 1], node[:n], node, np.full(n + 1, sink)])
+    room = np.concatenate(
+        [np.ones(len(free)), high - low, np.maximum(given, 0), np.maximum(-given, 0)]
+    )
+    network = sp.csr_array((room.astype(np.int32), (tails, heads)), shape=(n + 3, n + 3))
+    flow = maximum_flow(network, source, sink)
+    if flow.flow_value == np.maximum(given, 0).sum():
+        return None
+    left = sp.csr_array(network - flow.flow)
+    left.eliminate_zeros()
+    reached = breadth_first_order(left, source, return_predecessors=False)
+    inside = np.zeros(n + 3, dtype=bool)
+    inside[reached] = True
+    crossing = int((inside[free[:, 0]] & ~inside[free[:, 1]]).sum())
+    sends = not inside[n]
+    members = np.flatnonzero(inside[:n] == sends)
+    need = low[members].sum() if sends else -high[members].sum()
+    return Cut(members.tolist(), sends, int(need), crossing)
+
+
+def after_required(arcs: Ints, fixed: NDArray[Any], low: Ints, high: Ints) -> tuple[Ints, Ints]:
+    """The net outflow left for the free arcs once the required ones are used."""
+    used = arcs[fixed == 1]
+    n = len(low)
+    net = np.bincount(used[:, 0], minlength=n) - np.bincount(used[:, 1], minlength=n)
+    return low - net, high - net
+
+
+class BMatching(Binary):
+    """Sets of edges with ``capacity`` of them at a node (one number or a list), each used once.
+
+    ``exact`` says (once, or per node) that the capacity must be filled. Without ``edges`` the graph
+    is complete. An outcome is a list of pairs. The entropy is the sum of the edges' binary
+    entropies, an upper bound on log Z: b-matchings have no Bethe entropy that separates, so
+    ``rho`` is refused.
+
+    >>> teams = BMatching.bipartite(2, 3, row_capacity=2)
+    >>> teams.decode(teams.encode([(0, 2), (1, 3), (0, 4)])).tolist()
+    [[0, 2], [0, 4], [1, 3]]
+    """
+
+    default_oracle = "b_matching"
+
+    def __init__(
+        self,
+        n_nodes: int,
+        edges: ArrayLike | None = None,
+        capacity: ArrayLike = 1,
+        exact: ArrayLike = False,
+        *,
+        forbidden: Pairs = (),
+        required: Pairs = (),
+        fixed: ArrayLike | None = None,
+    ) -> None:
+        self.graph = Edges(n_nodes, edges)
+        self.n_nodes, self.size = self.graph.n_nodes, self.graph.count
+        self.capacity = _capacities(capacity, self.n_nodes)
+        if np.shape(exact) not in ((), (self.n_nodes,)):
+            raise ValueError(f"exact has shape {np.shape(exact)} for {self.n_nodes} nodes")
+        self.exact = np.broadcast_to(as_numbers(exact, "exact") != 0, (self.n_nodes,)).copy()
+        flags = self.graph.fix(as_fixed(self.size, fixed), forbidden, required)
+        self.fixed = self._spread(flags)
+
+    @classmethod
+    def bipartite(
+        cls,
+        rows: int,
+        columns: int,
+        row_capacity: ArrayLike = 1,
+        column_capacity: ArrayLike = 1,
+        **rest: Any,
+    ) -> BMatching:
+        """Every row with every column; rows are nodes 0..rows−1, columns the nodes after them."""
+        rows, columns = as_count(rows, "rows", least=1), as_count(columns, "columns", least=1)
+        row, column = np.divmod(np.arange(rows * columns), columns)
+        capacity = np.concatenate(
+            [_capacities(row_capacity, rows), _capacities(column_capacity, columns)]
+        )
+        return cls(rows + columns, np.stack([row, rows + column], axis=1), capacity, **rest)
+
+    @property
+    def ends(self) -> NDArray[np.int32]:
+        """(edges × 2) node numbers."""
+        return self.graph.ends
+
+    def identity(self) -> Hashable:
+        return self.graph.identity(), self.capacity.tobytes(), self.exact.tobytes()
+
+    def _spread(self, fixed: Flags) -> Flags:
+        """A node that its required edges fill has no other edge."""
+        taken = np.bincount(self.ends[fixed == 1].ravel(), minlength=self.n_nodes)
+        over = np.flatnonzero(taken > self.capacity)
+        if len(over):
+            v = int(over[0])
+            raise ValueError(f"node {v} has {taken[v]} required pairs, capacity {self.capacity[v]}")
+        full = (taken == self.capacity)[self.ends].any(axis=1)
+        fixed[full & (fixed < 0)] = 0
+        return fixed
+
+    def encode(self, outcome: Any) -> Array:
+        vector = np.bincount(self.graph.index(as_pairs(outcome)), minlength=self.size)
+        if (vector > 1).any():
+            raise ValueError(f"pair {tuple(self.ends[vector.argmax()].tolist())} is listed twice")
+        used = np.bincount(self.ends[vector > 0].ravel(), minlength=self.n_nodes)
+        wrong = np.flatnonzero((used > self.capacity) | (self.exact & (used < self.capacity)))
+        if len(wrong):
+            v = int(wrong[0])
+            rule = "exactly" if self.exact[v] else "at most"
+            raise ValueError(f"node {v} is in {used[v]} pairs, not {rule} {self.capacity[v]}")
+        return vector.astype(float)
+
+    def decode(self, vector: ArrayLike) -> Ints:
+        """The pairs above ½, as (pairs × 2) node numbers."""
+        return self.ends[as_numbers(vector, "vector").reshape(-1) > 0.5].astype(np.int64)
+
+    def incidence(self) -> sp.csr_array:
+        """(nodes × edges)."""
+        return self.graph.incidence
+
+    def constraints(self) -> Constraints:
+        """The nodes' degrees: all of the convex hull on bipartite graphs, necessary on others."""
+        high = self.capacity.astype(float)
+        return Constraints(self.incidence(), np.where(self.exact, high, 0.0), high)
+
+    def clamp(self, observed: Any) -> BMatching:
+        """Keep the observed pairs."""
+        fixed = self.fixed.copy()
+        fixed[self.graph.index(as_pairs(observed))] = 1
+        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+
+    def as_flow(self) -> tuple[Ints, Ints, Ints] | None:
+        """Bipartite graphs: arcs from one side to the other, lowest and highest net outflow."""
+        side = self.graph.sides
+        if side is None:
+            return None
+        swapped = side[self.ends[:, 0]] == 1
+        arcs = np.where(swapped[:, None], self.ends[:, ::-1], self.ends).astype(np.int64)
+        least = np.where(self.exact, self.capacity, 0)
+        low = np.where(side == 0, least, -self.capacity)
+        return arcs, low, np.where(side == 0, self.capacity, -least)
+
+    def impossible(self) -> str | None:
+        """A node, or (on bipartite graphs) a set of nodes, with fewer pairs than it must have."""
+        degree = np.bincount(self.ends[self.fixed != 0].ravel(), minlength=self.n_nodes)
+        short = np.flatnonzero(self.exact & (degree < self.capacity))
+        if len(short):
+            v = int(short[0])
+            return f"node {v} needs {self.capacity[v]} pairs and has {degree[v]} allowed"
+        flow, sides = self.as_flow(), self.graph.sides
+        if flow is None or sides is None:
+            return self._odd_component()
+        found = cut_witness(flow[0], self.fixed, *flow[1:])
+        if found is None:
+            return None
+        side = 0 if found.sends else 1
+        needy = [v for v in found.nodes if sides[v] == side]
+        givers = [v for v in found.nodes if sides[v] != side]
+        return (
+            f"nodes {needy} need {found.need - found.have} pairs more than nodes {givers} and "
+            f"the {found.have} allowed pairs with other nodes can give"
+        )
+
+    def _odd_component(self) -> str | None:
+        if not self.exact.all():
+            return None
+        return odd_component(self.n_nodes, self.ends[self.fixed != 0], self.capacity)
+
+
+def _capacities(capacity: ArrayLike, n_nodes: int) -> Ints:
+    given = as_numbers(capacity, "capacities")
+    if given.ndim and given.shape != (n_nodes,):
+        raise ValueError(f"{given.size} capacities for {n_nodes} nodes")
+    values = np.broadcast_to(given, (n_nodes,))
+    wrong = np.flatnonzero((values < 0) | (values != np.rint(values)))
+    if len(wrong):
+        raise ValueError(f"node {wrong[0]} has capacity {values[wrong[0]]}; use whole numbers ≥ 0")
+    return values.astype(np.int64)
