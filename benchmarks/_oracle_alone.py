@@ -17,6 +17,7 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks import frank_wolfe as made
+from benchmarks._follow import follow
 from mlestruct.oracle import Counted, resolve
 
 LEVELS = (1e-1, 1e-2, 1e-3)
@@ -168,8 +169,8 @@ MARGIN = (  # those learned by max-margin too
 )
 
 
-def states(work: Work, method: str, rounds: int, tol: float, timed: Any) -> Any:
-    """The fit's states, every question to the solver timed."""
+def run(work: Work, method: str, rounds: int, tol: float, timed: Any, told: Any) -> Any:
+    """The last round of a fit that tells of all, every question to the solver timed."""
     settings: dict[str, Any] = {"oracle": timed, "route": "frank_wolfe"}
     if method == "direct":
         settings, tol, rounds = {}, 1e-4, 1000
@@ -179,22 +180,25 @@ def states(work: Work, method: str, rounds: int, tol: float, timed: Any) -> Any:
     if method.startswith("margin"):
         solver = ms.FrankWolfe(tol=tol, rounds=rounds, shards=1, centre=method == "margin")
         margin = ms.ssvm(regulariser=work.alpha, solver=solver, oracle=timed)
-        return margin.states(work.batch, work.features)
+        return follow(margin, work.batch, work.features, told)
     learner = ms.mle_struct(work.rho, regulariser=work.alpha, solver=solver, **settings)
-    return learner.states(work.batch, work.features)
+    return follow(learner, work.batch, work.features, told)
 
 
 def measured(name: str, method: str, rounds: int) -> dict[str, Any]:
     """Level → (calls per example, CPU seconds, of these in the solver); what it ended at."""
     work = WORK[name]()
-    for _ in states(work, method, 2, 0.0, _timed(work)):  # kernels are loaded or compiled
-        pass
+    run(work, method, 2, 0.0, _timed(work), lambda state: None)  # kernels are loaded or compiled
     timed, reached, began = _timed(work), {}, time.process_time()
-    for state in states(work, method, rounds, LEVELS[-1], timed):
+
+    def told(state: Any) -> None:
         spent = time.process_time() - began
         for level in (1e-4,) if method == "direct" else LEVELS:
             if state.certificate.relative <= level and str(level) not in reached:
                 reached[str(level)] = state.calls / len(work.batch), spent, timed.seconds
+
+    state = run(work, method, rounds, LEVELS[-1], timed, told)
+    spent = time.process_time() - began
     ended = state.certificate.relative, state.calls / len(work.batch), spent, timed.seconds
     return {"reached": reached, "ended": ended}
 

@@ -21,7 +21,7 @@ from scipy.optimize import linear_sum_assignment
 
 from benchmarks.frank_wolfe import bipartite
 from mlestruct.dual import Dual
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answers, load
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch

@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment, minimize
 
 from mlestruct.dual import Dual
 from mlestruct.features import Dense, Tied
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Counted, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
@@ -121,16 +121,15 @@ def trace(
     calls: int,
     *,
     slow: float = 0.0,
-    solver: Any = None,
+    given: Any = None,
     **options: Any,
 ) -> Trace:
     """Run until ``stop`` or out of calls; the clock is the processor's: neighbours don't count."""
-    oracle = Timed(resolve(solver, dual.batch), slow)
+    oracle = Timed(resolve(given, dual.batch), slow)
     seen = Trace({}, {}, 0, 0.0)
     began = time.process_time()
-    for state in FrankWolfe(tol=0.0, rounds=calls, calls=calls, shards=1, **options).run(
-        dual, oracle
-    ):
+
+    def told(state: Any) -> bool:
         proof = state.certificate
         seen.calls = state.calls
         for level in (1e-1, 1e-2, 1e-3):
@@ -138,8 +137,13 @@ def trace(
                 seen.gap.setdefault(level, state.calls)
             if best is not None and proof.objective - best <= level * abs(best):
                 seen.sub.setdefault(level, state.calls)
-        if stop(seen):
-            break
+        return stop(seen)
+
+    solver = FrankWolfe(tol=0.0, rounds=calls, calls=calls, shards=1, **options)
+    if hasattr(solver, "limits"):
+        solver.solve(dual, oracle, told=told)
+    else:  # an earlier checkout
+        any(map(told, solver.run(dual, oracle)))
     seen.core = (time.process_time() - began - oracle.seconds) / oracle.seconds
     return seen
 
@@ -250,7 +254,7 @@ def overhead(workload: str, dual: Dual, solver: Any, name: str, calls: int) -> I
         ("defaults, oracle + 1 ms", 1e-3, 0.1, {}),
     ):
         few = calls // 4 if slow else calls
-        share = trace(dual, None, never, few, slow=slow, solver=solver, **options)
+        share = trace(dual, None, never, few, slow=slow, given=solver, **options)
         yield row(workload, f"core time / {name} time, {text}", share.core, limit=limit)
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.assignment import Recorded
 from mlestruct.features import Tied
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import mle_struct
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import load
 from mlestruct.structures import grid
 from mlestruct.structures.batch import Batch

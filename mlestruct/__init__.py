@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from mlestruct import structures as structures
     from mlestruct import tables as tables
     from mlestruct import testing as testing
-    from mlestruct.checkpoint import Checkpoint as Checkpoint
     from mlestruct.dual import Certificate as Certificate
     from mlestruct.dual import certificate as certificate
     from mlestruct.errors import ConvergenceWarning as ConvergenceWarning
@@ -37,13 +36,14 @@ if TYPE_CHECKING:
     from mlestruct.features import Question as Question
     from mlestruct.features import Sparse as Sparse
     from mlestruct.features import Tied as Tied
-    from mlestruct.frank_wolfe import BCFW as BCFW
-    from mlestruct.frank_wolfe import FrankWolfe as FrankWolfe
     from mlestruct.inference import marginals as marginals
     from mlestruct.inference.exact import exact as exact
     from mlestruct.inference.sampling import sample as sample
     from mlestruct.learners import mle_struct as mle_struct
     from mlestruct.learners import ssvm as ssvm
+    from mlestruct.learning.bcfw import BCFW as BCFW
+    from mlestruct.learning.checkpoints import Checkpoint as Checkpoint
+    from mlestruct.learning.frank_wolfe import FrankWolfe as FrankWolfe
     from mlestruct.oracle import Answer as Answer
     from mlestruct.readers import Graph as Graph
     from mlestruct.readers import graphs as graphs

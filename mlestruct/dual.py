@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import never
 from mlestruct.digest import digest, named
 from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
@@ -279,7 +278,7 @@ def interior(
     entropy: Entropy,
     *,
     stated: bool = True,
-    late: Callable[[], bool] = never,
+    late: Callable[[], bool] | None = None,
 ) -> Interior:
     """Average oracle answers, once per distinct structure, until they cover every view.
 
@@ -329,7 +328,7 @@ def _cover(
     members: Ints,
     oracle: Oracle[Any],
     entropy: Entropy,
-    late: Callable[[], bool],
+    late: Callable[[], bool] | None,
 ) -> tuple[Array, tuple[Any, ...], str]:
     m = int(members[0])
     structure, part = batch.structure(m), batch.coordinates(m)
@@ -364,7 +363,7 @@ def _cover(
         fresh = take(vertex)
         if not any(need.any() for need in needs):
             break
-        if late():
+        if late is not None and late():
             for seen in _observed(batch, members):
                 take(seen)
             return np.mean(found, axis=0), tuple(needs), UNASKED

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.drive import Progress
+from mlestruct.learning.loop import Found
 
 WORTH_SHOWING = 2.0  # expected seconds
 RECENT = 0.5  # share of the rounds that say where a fit is heading
@@ -17,11 +17,11 @@ FEWEST = 6  # and how many at least
 LONG = 10_000  # calls an example: what is further off is not worth a number
 
 
-Show = bool | Callable[[Progress], None] | None
+Show = bool | Callable[[Found], None] | None
 """A bar or none, whichever suits (None), or a function that is told of every round instead."""
 
 
-def watcher(name: str, show: Show = None) -> Callable[[Progress], object] | None:
+def watcher(name: str, show: Show = None) -> Callable[[Found], object] | None:
     """What is told of every round: a bar, the function that ``show`` is, or nothing."""
     if callable(show):
         return show
@@ -40,7 +40,7 @@ class Bar:
         self.bar: Any = None
         self.seen: list[tuple[float, float]] = []
 
-    def __call__(self, state: Progress) -> None:
+    def __call__(self, state: Found) -> None:
         if self.bar is None and (self.always or state.cost.seconds > WORTH_SHOWING):
             from tqdm.auto import tqdm
 
@@ -58,7 +58,7 @@ class Bar:
             self.bar = None
 
 
-def told(state: Progress, seen: Sequence[tuple[float, float]]) -> str:
+def told(state: Found, seen: Sequence[tuple[float, float]]) -> str:
     """Calls, the time in the solver and in the library, the best gap proven, and what is ahead."""
     rest = max(state.seconds - state.asking, 0.0)
     where = f"{state.asking:.1f} s solver + {rest:.1f} s library, " if state.asking else ""

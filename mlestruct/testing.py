@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import LISTABLE
 from mlestruct.inference.exact import outcomes as every
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import HULL, BruteForce, Oracle, perturbable
 from mlestruct.structures.base import Array, Structure
 from mlestruct.structures.batch import Batch

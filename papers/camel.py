@@ -44,10 +44,10 @@ from mlestruct import Batch, Sparse
 from mlestruct.estimators import SkipChainModel
 from mlestruct.families.consistency.camel import Camel
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.sampling import gibbs
 from mlestruct.learners import LEARNERS
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.metrics import entity_f1
 from mlestruct.readers import read_columns
 from mlestruct.structures import FactorGraph

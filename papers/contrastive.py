@@ -37,11 +37,11 @@ from mlestruct.estimators import SkipChainModel, capitalised_pairs
 from mlestruct.families.contrastive.objectives import BetheSteps, Limit
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
+from mlestruct.learning.descents import SmallBatches
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns
 from mlestruct.structures.entropy import Entropy
-from mlestruct.train.descents import SmallBatches
 from papers._run import Row, Setting, main
 from papers.relaxations import BlockSteps, FrankWolfeSteps, GibbsSteps, TreeSteps
 

@@ -5,9 +5,9 @@ import pytest
 
 from mlestruct.dual import Dual, certificate, interior, tangent_gaps
 from mlestruct.features import Dense, NoFeatures
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import marginals
 from mlestruct.learners import mle_struct
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, BruteForce, Solver, Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain

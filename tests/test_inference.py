@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import best, marginals
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import resolve
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain, tree
 from mlestruct.structures.batch import Batch

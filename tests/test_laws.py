@@ -7,7 +7,7 @@ import pytest
 
 from mlestruct.dual import Dual
 from mlestruct.features import Dense
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, BruteForce, Counted, Simplices, Solver, Validated, load
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import (
@@ -23,6 +23,7 @@ from mlestruct.structures import (
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import check_entropy, check_oracle, check_structure, vertices
+from tests.reference.descents import solved
 
 TREE = [(0, 1), (1, 2), (1, 3)]
 DAG = [(0, 1), (0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (2, 4), (0, 3)]  # 4 is a dead end
@@ -217,7 +218,7 @@ def test_certificates_of_learning_never_lie(name, rho, scale, rng):
     dual = Dual(batch, features, Entropy.of(batch, rho), regulariser)
     lowest, highest = np.inf, -np.inf
     for step in ("pairwise", "block", "batch"):
-        states = FrankWolfe(tol=1e-9, rounds=25, step=step).run(dual, Validated(LISTED))
+        states = solved(FrankWolfe(tol=1e-9, rounds=25, step=step), dual, Validated(LISTED))
         proofs = [state.certificate for state in states]
         value = np.array([proof.objective for proof in proofs])
         gap = np.array([proof.gap for proof in proofs])

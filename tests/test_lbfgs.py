@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from mlestruct.lbfgs import Kinks, StepPairs
+from mlestruct.learning.lbfgs import Kinks, StepPairs
 from tests.reference.descents import minimise
 
 
@@ -67,7 +67,7 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
         q *= kept[-1][0] @ kept[-1][1] / (kept[-1][1] @ kept[-1][1])
         for (s, y), alpha in zip(kept, reversed(alphas), strict=True):
             q += (alpha - y @ q / (s @ y)) * s
-        np.testing.assert_allclose(pairs.descent(g), -q, atol=1e-12)
+        np.testing.assert_allclose(pairs.direction(g), -q, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_a_descent_goes_on_from_where_another_stands(rng, kinks, first):
     whole, stands = [], []
     for step in islice(minimise(smooth, np.zeros(d), 4, kinks, first), 25):
         whole.append(bits(step))
-        stands.append(copy.deepcopy(step.where()))
+        stands.append(copy.deepcopy(step.state))
     assert len(whole) > 8
     for taken, stand in enumerate(stands[:-1], start=1):
-        rest = minimise(smooth, np.full(d, np.nan), 4, kinks, first, stand)
+        rest = minimise(smooth, np.zeros(d), 4, kinks, first, stand)
         assert [bits(step) for step in islice(rest, 25 - taken)] == whole[taken:]
 
 

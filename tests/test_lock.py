@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.checkpoint import Unwritten, begin
+from mlestruct.learning.checkpoints import Unwritten
+from mlestruct.learning.loop import Loop
 from mlestruct.lock import Lock
 
 HOLDS = """
@@ -65,10 +66,10 @@ def test_a_path_held_by_another_thread_is_refused(tmp_path):
     other.start()
     held.wait()
     with pytest.raises(ValueError, match="another fit keeps its checkpoint"):
-        begin(path, "second")
+        Loop.begin(path, "second")
     done.set()
     other.join()
-    begin(path, "second").finish()
+    Loop.begin(path, "second").keep()
 
 
 def test_two_paths_and_links_to_one(tmp_path):

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.engine import Serial
 from mlestruct.inference.matching.scaling import cold_state, prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
+from mlestruct.learning.likelihood import likelihood
+from mlestruct.learning.loop import Loop
+from mlestruct.learning.minimise import minimise
 from mlestruct.native._door import MatchingAim, matching_infer
 from mlestruct.oracle import Counted, resolve
-from mlestruct.train.direct import direct
 
 
 def matchings(rng, count, n=6, d=4):
@@ -24,7 +27,8 @@ def test_the_direct_route_asks_at_most_once_per_example_whatever_its_iterations(
     batch, features = matchings(rng, 9)
     dual = mle_struct().dual(batch, features)
     oracle = Counted(resolve(None, batch))
-    *_, last = direct(dual, oracle, routine(dual.entropy), ms.FrankWolfe(tol=tol))
+    problem = likelihood(dual, routine(dual.entropy), Serial(), oracle)
+    last = minimise(problem, Loop(tol=tol))
     assert last.certificate.relative <= tol
     assert oracle.calls <= len(batch)
 
@@ -35,7 +39,8 @@ def test_a_direct_fit_that_its_budget_stops_is_not_proven_dearly(rng, limit):
     batch, features = matchings(rng, 9)
     dual = mle_struct().dual(batch, features)
     oracle = Counted(resolve(None, batch))
-    *_, last = direct(dual, oracle, routine(dual.entropy), ms.FrankWolfe(tol=0.0, **limit))
+    problem = likelihood(dual, routine(dual.entropy), Serial(), oracle)
+    last = minimise(problem, Loop(tol=0.0, **limit))
     assert last.short in limit
     assert oracle.calls <= len(batch)
 
@@ -46,7 +51,7 @@ def test_frank_wolfe_asks_once_per_example_and_round_besides_the_interior(rng):
     for rounds in (4, 7):
         oracle = Counted(resolve(None, batch))
         dual = mle_struct().dual(batch, features)
-        *_, last = ms.FrankWolfe(tol=0.0, rounds=rounds).run(dual, oracle)
+        last = ms.FrankWolfe(tol=0.0, rounds=rounds).solve(dual, oracle)
         more = last.calls - (rounds + 1) * len(batch)
         assert more in (0, len(batch))  # whether the first weights were no better
         calls.append(oracle.calls - more)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +12,16 @@ from scipy.optimize import rosen, rosen_der
 
 import mlestruct as ms
 from mlestruct.dual import Dual
-from mlestruct.engine import Serial
 from mlestruct.features import Shared, Tied
 from mlestruct.inference import best
 from mlestruct.inference.routine import routine
-from mlestruct.objectives import Surrogate, base
-from mlestruct.objectives.tied_chains import TiedChains
+from mlestruct.learning import problem
+from mlestruct.learning.descents import SmallBatches
+from mlestruct.learning.likelihood import part_of
+from mlestruct.learning.problem import LikelihoodPart
+from mlestruct.learning.tied import TiedPart
 from mlestruct.regulariser import Regulariser
-from mlestruct.train.descents import SmallBatches
-from tests.reference.descents import minimise
+from tests.reference.descents import minimise, rounds
 
 
 def last(objective, theta, tol=1e-8):
@@ -61,25 +63,20 @@ def chains(rng, count=40, states=4, p=6, seen=False):
 @pytest.mark.parametrize("states", [3, 8, 9])  # rows are padded to whole eights
 @pytest.mark.parametrize("seen", [False, True])
 def test_tied_chains_are_the_general_objective(rng, monkeypatch, seen, states):
-    """One table of transitions or a table per edge: the same value, gradient and shards' sum."""
-    monkeypatch.setattr(base, "SHARD", 300)
+    """One table of transitions or a table per edge: the same value and gradient of every part."""
+    monkeypatch.setattr(problem, "SHARD", 300)
     batch, features = chains(rng, states=states, seen=seen)
     dual = ms.mle_struct().dual(batch, features)
-    messages = routine(dual.entropy)
-    heads = {"score": base.Head(features, dual.batch.bias)}
-    objective = Surrogate(messages)
-    shares = base.Share.whole(objective, dual.batch, heads).split()
-    general = base.Sum(Serial().start([replace(one, cheaper=None) for one in shares]))
-    running = Serial().start(shares)
-    cheap = base.Sum(running)
-    assert len(running) > 1
-    assert all(isinstance(piece, TiedChains) for piece in running.shards)
-    # The last weights are beyond what the linear domain holds: the general piece answers.
-    for scale in (0.0, 1.0, 20.0, 2000.0):
+    parts = part_of(dual, routine(dual.entropy)).split()
+    assert len(parts) > 1
+    assert all(isinstance(part, TiedPart) for part in parts)
+    # The last weights are beyond what the linear domain holds: the general part answers.
+    for part, scale in itertools.product(parts, (0.0, 1.0, 20.0, 2000.0)):
         theta = scale * rng.standard_normal(features.d)
-        (value, gradient), (expected, slope) = cheap(theta), general(theta)
-        assert value == pytest.approx(expected, rel=1e-10)
-        np.testing.assert_allclose(gradient, slope, atol=1e-8)
+        found, _ = part.evaluate(theta, 0.0, None)
+        expected, _ = LikelihoodPart.evaluate(part, theta, 0.0, None)
+        assert found.value == pytest.approx(expected.value, rel=1e-10)
+        np.testing.assert_allclose(found.gradient, expected.gradient, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["chain", "matching"])
@@ -88,7 +85,7 @@ def test_a_bias_counts_in_the_likelihood(rng, kind):
     outcomes = [rng.permutation(3) for _ in range(5)]
     batch = ms.Batch.of(structure, outcomes, bias=rng.standard_normal(5 * structure.size))
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 2)))
-    *_, before, last = ms.mle_struct(solver=ms.FrankWolfe(tol=1e-12)).states(batch, features)
+    *_, before, last = rounds(ms.mle_struct(solver=ms.FrankWolfe(tol=1e-12)), batch, features)
     dual: Dual = ms.mle_struct().dual(batch, features)
     assert last.certificate.objective == pytest.approx(dual.value(last.tau), abs=1e-9)
     assert before.certificate.objective == pytest.approx(dual.value(last.tau), abs=1e-6)

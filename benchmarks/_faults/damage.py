@@ -24,7 +24,7 @@ import numpy as np
 import mlestruct as ms
 from benchmarks._faults import hostile
 from mlestruct import files
-from mlestruct.checkpoint import Checkpoint
+from mlestruct.learning.checkpoints import Checkpoint
 from mlestruct.readers import read_columns, uai
 from mlestruct.tables import table
 

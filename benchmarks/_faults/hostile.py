@@ -16,10 +16,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
-from mlestruct.checkpoint import Checkpoint
 from mlestruct.engine import Dask
 from mlestruct.errors import LostWorker
-from mlestruct.learners import Model
+from mlestruct.learners import Found
+from mlestruct.learning.checkpoints import Checkpoint
 from mlestruct.structures.base import Array
 
 VICTIM, SIZE = 3, 3  # the one example of six whose matchings are 3 × 3
@@ -77,18 +77,18 @@ def problem() -> tuple[ms.Batch[Any], ms.Dense]:
     return batch, ms.Dense.of(batch, rng.standard_normal((batch.size, 3)))
 
 
-def fit(oracle: Any, solver: ms.FrankWolfe = SOLVER) -> Model:
+def fit(oracle: Any, solver: ms.FrankWolfe = SOLVER) -> Found:
     """The model that an oracle alone leads to."""
     learner = ms.mle_struct(oracle=oracle, route="frank_wolfe", solver=solver)
     return learner.fit(*problem())
 
 
-def right() -> Model:
+def right() -> Found:
     """The model of an oracle that does no wrong."""
     return fit(Assigns())
 
 
-def same(one: Model, other: Model) -> bool:
+def same(one: Found, other: Found) -> bool:
     """Bit for bit, but for the seconds it took."""
     rounds = [[(calls, value, gap) for calls, _, value, gap in m.history] for m in (one, other)]
     return rounds[0] == rounds[1] and one.theta.tobytes() == other.theta.tobytes()
@@ -112,7 +112,7 @@ def fault(case: Hostile) -> str | None:
     return _unproven(model)
 
 
-def _lost(case: Hostile, model: Model) -> str | None:
+def _lost(case: Hostile, model: Found) -> str | None:
     proven = model.certificate.relative <= SOLVER.tol and _unproven(model) is None
     good = same(model, right()) if case.at_once else proven
     return None if good else "a healthy solver did not go on from the checkpoint"
@@ -125,7 +125,7 @@ def _misnamed(case: Hostile, error: Exception) -> str | None:
     return None if re.search(rf"example {VICTIM}\b", told) else f"no example is named: {told}"
 
 
-def _unproven(model: Model) -> str | None:
+def _unproven(model: Found) -> str | None:
     """A certificate has to hold: the optimum lies within its gap."""
     best, proof = right().certificate, model.certificate
     short = proof.objective - best.objective - proof.gap

@@ -145,8 +145,9 @@ def _learning(
     oracle = Validated(resolve(_oracle(structure), batch))
     lowest, highest = np.inf, -np.inf
     for step in STEPS:
-        for state in ms.FrankWolfe(tol=1e-6, rounds=15, step=step).run(dual, oracle):
-            proof = state.certificate
+        said: list[Any] = []
+        ms.FrankWolfe(tol=1e-6, rounds=15, step=step).solve(dual, oracle, told=said.append)
+        for proof in (state.certificate for state in said):
             lowest = min(lowest, proof.objective)
             highest = max(highest, proof.objective - proof.gap)
     if highest > lowest + TOL * (1.0 + abs(lowest)):

@@ -16,9 +16,9 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks._faults import hostile
-from mlestruct.checkpoint import Checkpoint
 from mlestruct.inference import best
-from mlestruct.learners import LEARNERS, Model
+from mlestruct.learners import LEARNERS, Found
+from mlestruct.learning.checkpoints import Checkpoint
 from mlestruct.structures.base import Array
 
 
@@ -31,7 +31,7 @@ class Fit:
     route: str
     structure: Any
 
-    def run(self, solver: ms.FrankWolfe) -> Model:
+    def run(self, solver: ms.FrankWolfe) -> Found:
         """The model; of a checkpoint that is there, what is left of the fit."""
         rng = np.random.default_rng(3)
         blind = ms.Batch.of(self.structure, count=12)
@@ -54,7 +54,7 @@ FITS = [
 SOLVER = ms.FrankWolfe(tol=1e-7, rounds=60)
 
 
-def bits(model: Model) -> bytes:
+def bits(model: Found) -> bytes:
     """What must not change: weights, certificate and every round but for its seconds."""
     rows = [(calls, value, gap) for calls, _, value, gap in model.history]
     proof = model.certificate

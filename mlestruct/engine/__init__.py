@@ -1,4 +1,4 @@
-"""Where the shards of a fit are asked: in this process, on its threads, or by Dask's workers."""
+"""Where the parts of a fit are asked: in this process, on its threads, or by Dask's workers."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,6 @@ from mlestruct.lazy import lazily
 if TYPE_CHECKING:
     from mlestruct.engine.dask import Dask as Dask
     from mlestruct.engine.local import Engine as Engine
-    from mlestruct.engine.local import Maker as Maker
     from mlestruct.engine.local import Running as Running
     from mlestruct.engine.local import Serial as Serial
     from mlestruct.engine.local import Shard as Shard

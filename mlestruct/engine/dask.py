@@ -17,7 +17,6 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any
 
-from mlestruct.engine.local import Made, Maker, Making
 from mlestruct.errors import LostWorker
 from mlestruct.trees import Tree
 
@@ -55,9 +54,6 @@ class Dask:
 
     def open(self, parts: Sequence[Any]) -> Remote:
         return Remote(parts, self.client, self.timeout)
-
-    def start(self, makers: Sequence[Maker]) -> Made:
-        return Made(self.open([Making(make) for make in makers]))
 
     def close(self) -> None:
         """End the cluster, if this engine started it; leave another's alone."""

@@ -14,7 +14,7 @@ from mlestruct.errors import refuse_removed
 from mlestruct.trees import Tree
 
 
-class Part(Protocol):
+class Shard(Protocol):
     """A share of the examples that answers questions; asked, it changes nothing.
 
     Interface: a question is the name of a method and its arguments. The method takes them and a
@@ -52,7 +52,6 @@ class Engine(Protocol):
     """Where parts are asked. Their number is the data's business, never the number of workers."""
 
     def open(self, parts: Sequence[Any]) -> Running: ...
-    def start(self, makers: Sequence[Maker]) -> Made: ...
 
 
 class Local:
@@ -99,9 +98,6 @@ class Threads:
     def open(self, parts: Sequence[Any]) -> Local:
         return Local(parts, self.workers)
 
-    def start(self, makers: Sequence[Maker]) -> Made:
-        return Made(self.open([Making(make) for make in makers]))
-
 
 @dataclass(frozen=True)
 class Serial(Threads):
@@ -130,53 +126,3 @@ ENGINES: dict[str, Callable[[int], Engine]] = {
     "threads": Threads,
     "dask": cache(lambda workers: engines.Dask(workers=workers)),
 }
-
-
-# Shards with a state of their own, until the last of them is a part.
-Shard = Any
-Maker = Callable[[], Shard]
-
-
-@dataclass(frozen=True)
-class Making:
-    make: Maker
-
-    @property
-    def first(self) -> int:
-        return int(self.make.first)  # type: ignore[attr-defined]
-
-    def ask(self, question: Any, warm: Any) -> Any:
-        shard = self.make() if warm is None else warm
-        return shard(question), shard
-
-    def pack(self, warm: Any) -> Tree:
-        return None if warm is None else (warm.memory(),)
-
-    def unpack(self, tree: Tree) -> Any:
-        shard = self.make()
-        shard.remember(tree[0])
-        return shard
-
-    def halves(self, arguments: tuple[Any, ...]) -> Any:
-        halves = self.make.halves(arguments[0])  # type: ignore[attr-defined]
-        return [(Making(make), (question,)) for make, question in halves]
-
-
-@dataclass
-class Made:
-    running: Running
-
-    def __len__(self) -> int:
-        return len(self.running)
-
-    def round(self, questions: Sequence[Any]) -> list[Any]:
-        return self.running.ask("ask", [(one,) for one in questions])
-
-    def memory(self) -> list[Tree]:
-        return self.running.memory()
-
-    def remember(self, trees: Sequence[Tree]) -> None:
-        self.running.remember(trees)
-
-    def close(self) -> None:
-        self.running.close()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.checkpoint import AnyCheckpoint, Loop, Unwritten, begin
 from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.errors import refuse_removed
@@ -26,7 +25,9 @@ from mlestruct.features import Dense, Features
 from mlestruct.features.base import squares
 from mlestruct.features.dense import alike, levelled
 from mlestruct.inference.choose import Inference, Route
-from mlestruct.learners import LEARNERS, Interrupted, Learns, Model
+from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
+from mlestruct.learning.checkpoints import Unwritten
+from mlestruct.learning.loop import AnyCheckpoint, Loop
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
 from mlestruct.regulariser import Regulariser
@@ -169,7 +170,7 @@ class Estimator(Predictor):
             given = replace(given, y=door.with_weights(given, node_weight))
         given = learnt.known(given)
         X, y, weight = given.X, given.told, given.weight
-        loop = begin(checkpoint, type(self).__name__, self._named)
+        loop = Loop.begin(checkpoint, type(self).__name__, self._named)
         learnt.prepare(X, y)
         table, missed, work = None, list[float](), copy.copy(learnt)
         tried, judge = alphas, validation if len(alphas) > 1 else None
@@ -191,7 +192,7 @@ class Estimator(Predictor):
             learnt.alpha_scores_ = sorted(means)
             learnt.notes_ = [*learnt.notes_, how_chosen(learnt, tried)]
         vars(self).update(vars(learnt))
-        loop.finish()
+        loop.keep()
         if self._short:
             how = self._short, self.certificate_, self.tol, missed, len(tried), self.get_params()
             Ending(*how, self._hint, bool(self.coef_.any())).warn(type(self).__name__)
@@ -241,7 +242,7 @@ class Estimator(Predictor):
         batch, self.notes_ = counted, [door.ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
             self.notes_.append("alpha is on weights of columns divided by their root mean squares")
-        tried, missed = dict[int, tuple[Array, Model]](), list[float]()
+        tried, missed = dict[int, tuple[Array, Found]](), list[float]()
         for number, model in self._path(batch, features, alphas, loop):
             self._keep(model, float(alphas[number]), features.d)
             missed += [] if model.converged else [self.alpha_]
@@ -273,7 +274,7 @@ class Estimator(Predictor):
 
     def _path(
         self, batch: Batch[Any], features: Features, alphas: Array, loop: Loop
-    ) -> Iterator[tuple[int, Model]]:
+    ) -> Iterator[tuple[int, Found]]:
         """(position of alpha, model), from the strongest on, each starting from the one before."""
         order = np.argsort(-alphas, kind="stable")
         if self.penalty == "standardised":
@@ -284,20 +285,22 @@ class Estimator(Predictor):
             size = features.squares(batch.weights) / len(batch)
             if (size > DEEP * ridges[-1].lam).any():
                 features = levelled(batch, features, np.flatnonzero(size > DEEP * ridges[-1].lam))
-        learner = self._learner(ridges[0], loop)
+        learner: Any = self._learner(ridges[0])
         if batch.partly:
             learner = learner.of_seen(self.tol)
         told = watcher(learner.name, self.progress)
-        models = learner.path(batch, features, ridges, told)
-        for k in order:
+        inside, model = loop.inside("path"), None
+        for k, ridge in zip(order, ridges, strict=True):
             try:
-                model = next(models)
+                one = learner.under(ridge)
+                model = one.fit(batch, features, start=model, told=told, loop=inside)
             except (Interrupted, Unwritten) as ended:
                 if ended.model is None:
                     raise
                 self._keep(ended.model, float(alphas[k]), features.d)
                 self.alpha_scores_ = []
                 raise
+            inside.thin()
             yield k, model
 
     def _ridge(self, d: int, alpha: float) -> Regulariser:
@@ -332,7 +335,7 @@ class Estimator(Predictor):
             "ones, or take penalty='standardised'"
         )
 
-    def _learner(self, regulariser: Regulariser, loop: Loop | None = None) -> Learns:
+    def _learner(self, regulariser: Regulariser) -> Learns:
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
         if make is None:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
@@ -341,10 +344,10 @@ class Estimator(Predictor):
             regulariser=regulariser,
             oracle=self._oracle(),
             route=self.solver,
-            solver=replace(self._solver(self.tol), checkpoint=loop),
+            solver=self._solver(self.tol),
         )
 
-    def _keep(self, model: Model, alpha: float, d: int) -> None:
+    def _keep(self, model: Found, alpha: float, d: int) -> None:
         """The weights of scores; those of other heads are the inference's, which has them."""
         w = model.theta
         if w.ndim != 1 or w.dtype != float or len(w) < d or not np.isfinite(w).all():
@@ -444,8 +447,8 @@ class Estimator(Predictor):
         from mlestruct.estimators.stored import StoredFit, write
 
         self._check_fitted()
-        known = self.coef_, self.certificate_, self.history_, self.route_, self.inference_
-        model = Model(*known, self._learned, self._short)
+        known = {"history": self.history_, "route": self.route_, "learned": self._learned}
+        model = Found(self.coef_, self.certificate_, short=self._short, **known)
         how = self.alpha_, self.alpha_scores_, self.notes_, self.scale_, self._columns
         fitted = StoredFit(model, *how)
         write(path, type(self).__name__, self.get_params(), fitted, self.stored())

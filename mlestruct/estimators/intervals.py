@@ -17,7 +17,7 @@ from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import mle_struct
 from mlestruct.limits import OutOfTime, check
 from mlestruct.regulariser import Regulariser
-from mlestruct.statistics import Interval, Intervals, Named, Problem, problem
+from mlestruct.statistics import Interval, Intervals, Named, UnitLikelihood, problem
 from mlestruct.statistics import intervals as found_intervals
 from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.identified import Identified
@@ -126,7 +126,7 @@ def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) ->
 
 def _paired(
     fitted: Learned,
-    asked: Problem,
+    asked: UnitLikelihood,
     names: Sequence[str],
     known: Sequence[Named],
     level: float,

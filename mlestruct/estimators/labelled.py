@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.checkpoint import AnyCheckpoint
 from mlestruct.estimators import door
 from mlestruct.estimators.base import Estimator, Examples
 from mlestruct.estimators.door import ClassWeight, Given, Weighted
@@ -23,6 +22,7 @@ from mlestruct.estimators.labels import (
     seen_in,
     states_of,
 )
+from mlestruct.learning.loop import AnyCheckpoint
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 

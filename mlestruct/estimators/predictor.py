@@ -20,8 +20,8 @@ from mlestruct.estimators.door import Columns, Given
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
 from mlestruct.features.dense import levelled
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import Inference, Route, named_inference
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers, lasting, refuse_made
 from mlestruct.structures.batch import Batch, pinned, spans

@@ -24,6 +24,7 @@ from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
+from mlestruct.learning.tied_weights import padded
 from mlestruct.native._door import (
     AttributeRows,
     Sequences,
@@ -31,7 +32,6 @@ from mlestruct.native._door import (
     add_weights,
     label_sequences,
 )
-from mlestruct.objectives.tied_weights import padded
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import Array, Ints, as_count
 from mlestruct.structures.batch import Batch, Partial

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.dual import Certificate
-from mlestruct.learners.model import Model
+from mlestruct.learning.loop import Found
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree, pack, unpack
 
@@ -22,7 +22,7 @@ Path = str | os.PathLike[str]
 class StoredFit:
     """The model that every fit leaves, and how its alpha was chosen."""
 
-    model: Model
+    model: Found
     alpha: float
     alpha_scores: list[tuple[float, float]]
     notes: list[str] = field(default_factory=list)
@@ -111,11 +111,11 @@ def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any
             isinstance(columns, list) and all(type(v) is str for v in columns)
         ):
             raise ValueError("its names of columns are no list of texts")
-        model = Model(
+        model = Found(
             arrays["coef"],
             Certificate(**header["certificate"]),
-            [(int(calls), *map(float, row)) for calls, *row in arrays["history"]],  # type: ignore[misc]
-            header["route"],
+            history=[(int(calls), *map(float, row)) for calls, *row in arrays["history"]],  # type: ignore[misc]
+            route=header["route"],
             learned=unpack(header["inference"], arrays),
             short=str(header["short"]),
         )

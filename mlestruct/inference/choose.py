@@ -17,7 +17,7 @@ from mlestruct import limits
 from mlestruct.digest import digest
 from mlestruct.dual import Certificate
 from mlestruct.errors import Unserved
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import HULL
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures.base import Array, Bound

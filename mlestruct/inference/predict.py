@@ -15,11 +15,11 @@ from mlestruct.dual import Certificate, Dual, Interior, interior, tangent_gaps
 from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
 from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.inference.scores import as_finite_scores
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser

@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from mlestruct.families.contrastive.learner import contrastive as contrastive
     from mlestruct.families.fitting.implicit import implicit as implicit
     from mlestruct.families.fitting.procedural import procedural as procedural
+    from mlestruct.learners.base import Interrupted as Interrupted
+    from mlestruct.learners.base import Learns as Learns
     from mlestruct.learners.convex import Learner as Learner
     from mlestruct.learners.convex import mle_struct as mle_struct
     from mlestruct.learners.convex import ssvm as ssvm
     from mlestruct.learners.missing import Missing as Missing
-    from mlestruct.learners.model import Interrupted as Interrupted
-    from mlestruct.learners.model import Learns as Learns
-    from mlestruct.learners.model import Model as Model
     from mlestruct.learners.online import perceptron as perceptron
     from mlestruct.learners.pieces import piecewise as piecewise
     from mlestruct.learners.primal import exact_mle as exact_mle
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from mlestruct.learners.tree_reweighted import match_moments as match_moments
     from mlestruct.learners.tree_reweighted import trw as trw
     from mlestruct.learners.tree_reweighted import trw_tightest as trw_tightest
+    from mlestruct.learning.loop import Found as Found
     from mlestruct.structures.batch import Partial as Partial
 
 # No learner's module has a learner's name: importing it would put it in the function's place.

@@ -1,4 +1,4 @@
-"""What every convex learner shares: build its dual, run the core, keep weights and certificate.
+"""The convex learners, which have a dual: likelihoods, tree-reweighted or not, and margins.
 
 A structured SVM is the same dual at temperature zero, with the loss as bias.
 """
@@ -6,24 +6,24 @@ A structured SVM is the same dual at temperature zero, with the loss as bias.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import Loop, begin
-from mlestruct.digest import digest
-from mlestruct.drive import Progress, then, within
 from mlestruct.dual import Dual
+from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
-from mlestruct.frank_wolfe import BCFW, FrankWolfe
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
-from mlestruct.oracle import Oracle, Validated, resolve
+from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
+from mlestruct.learning.bcfw import BCFW
+from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.loop import Found, Loop
+from mlestruct.oracle import Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Structure
@@ -35,7 +35,7 @@ log = logging.getLogger("mlestruct")
 
 
 @dataclass(frozen=True)
-class Learner(Fits):
+class Learner(Learns):
     """A convex learner: ``surrogate`` turns a batch into (batch with bias, entropy).
 
     ``route``: ``auto`` goes ``direct`` (marginals and L-BFGS) where a routine serves the entropy
@@ -67,51 +67,40 @@ class Learner(Fits):
         shaped, entropy = self.surrogate(batch)
         return Dual(shaped, features, entropy, ridge_of(self.regulariser, features.d))
 
-    def states(
-        self, batch: Batch[Any], features: Features, start: Array | None = None
-    ) -> Iterator[Progress]:
-        """Every round of the fit: for progress bars, early stopping, plots; the last is certified.
+    def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
+        """By descent, and on by Frank-Wolfe where odd sets bind or no step led on; or by it alone.
 
-        ``start`` is where to begin: weights on the direct route, τ on the other.
+        Where exact sums over the declared structure are at hand, they bound what Frank-Wolfe moves.
         """
-        dual, oracle = self.problem(batch, features)
-        loop = begin(self.solver.checkpoint, self.name, lambda: {"start": digest(start)})
-        yield from self.within(loop)._run(dual, oracle, self.messages(dual), start)
-        loop.finish()
-
-    def within(self, loop: Loop, calls: int = 0) -> Learner:
-        """The learner with its solvers' checkpoints inside a loop, and the calls that are left."""
-        return replace(self, solver=within(self.solver, loop, calls))
-
-    def _run(
-        self, dual: Dual, oracle: Oracle[Any], messages: Routine | None, start: Array | None
-    ) -> Iterator[Progress]:
-        """By Frank-Wolfe, where exact sums over the declared structure bound what it moves."""
+        oracle = Validated(resolve(self.oracle, batch))
+        dual = self.dual(batch, features)
+        messages = self.messages(dual)
         log.info("%s: %s route", self.name, "frank_wolfe" if messages is None else "direct")
+        if isinstance(start, Found):  # τ of a fit that has come to its end may be gone
+            start = start.theta if messages is not None else start.tau if len(start.tau) else None
         if messages is None:
             ask = not (self.alone or isinstance(self.solver, BCFW))
             known = routine(dual.entropy) if ask else None
             sums = {"sums": known.many} if known is not None and known.exact else {}
-            found: Iterator[Progress] = self.solver.run(dual, oracle, start, **sums)
+            found: Found = self.solver.on(dual, oracle, loop, start, **sums)
             return found
-        from mlestruct.train.direct import direct
+        from mlestruct.learning.likelihood import likelihood
+        from mlestruct.learning.minimise import minimise
 
-        messages = messages.over(oracle.polytope)
-        first = direct(dual, oracle, messages, self.solver, start)
-        return then(first, partial(self._onward, dual, oracle))
-
-    def _onward(self, dual: Dual, oracle: Oracle[Any], end: Progress) -> Iterator[Progress] | None:
-        """Frank-Wolfe from where the direct route ends short: odd sets bind, or no step led on."""
-        proof, solver, left = end.certificate, self.solver, self.solver.rounds - end.round
-        lost = end.short == "step" and not proof.relative <= ROUNDING
-        if not (end.cut or lost) or proof.relative <= solver.tol or left <= 0:
-            return None
-        if solver.budget.spent(end):
-            return None
-        log.info("%s: %s, on by frank_wolfe", self.name, "odd sets bind" if end.cut else "stuck")
-        start = end.tau if end.cut else None
-        solver = within(solver, solver.checkpoint, end.calls)
-        return replace(solver, rounds=left).run(dual, oracle, start)
+        engine = engine_of(self.solver.engine, self.solver.workers)
+        problem = likelihood(dual, messages.over(oracle.polytope), engine, oracle)
+        first = minimise(problem, loop.inside("direct", after=None), start)
+        left, relative = loop.rounds - first.round, first.certificate.relative
+        lost = first.short == "step" and not relative <= ROUNDING
+        more = (first.moved or lost) and not relative <= loop.tol
+        if not more or left <= 0 or loop.spent(first):
+            return first
+        why = "odd sets bind" if first.moved else "stuck"
+        log.info("%s: %s, on by frank_wolfe", self.name, why)
+        rest: Any = {"rounds": left, "calls": loop.left(first.calls)}
+        inside = loop.inside("frank_wolfe", after=first, **rest)
+        begin = first.tau if first.moved else None
+        return loop.better(first, self.solver.on(dual, oracle, inside, begin))
 
     def messages(self, dual: Dual) -> Routine | None:
         """What the direct route computes marginals with, or None: Frank-Wolfe."""
@@ -136,21 +125,6 @@ class Learner(Fits):
 
         return Missing(self, tol)
 
-    def problem(self, batch: Batch[Any], features: Features) -> tuple[Dual, Oracle[Any]]:
-        """The dual, and who is asked."""
-        oracle = Validated(resolve(self.oracle, batch))
-        return self.dual(batch, features), oracle
-
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """From the last one's θ where marginals learn, else from its τ."""
-        dual, oracle = problem
-        dual = replace(dual, regulariser=ridge_of(given, dual.features.d))
-        messages, start = self.messages(dual), None
-        if last is not None:
-            start = last.tau if messages is None else last.theta
-            start = start if len(start) else None  # as of a fit that has come to its end
-        return self.within(loop)._run(dual, oracle, messages, start)
-
 
 def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
     """Σ_m [⟨θ, φ_m⟩ − log Z_ρ(θ, x_m)] − R(θ), maximised over θ through its dual.
@@ -158,15 +132,15 @@ def mle_struct(rho: Rho = None, **settings: Any) -> Learner:
     ``rho`` reweights the entropy (default: the structure's own, an upper bound on log Z, exact on
     chains, trees and paths); ``settings`` are those of :class:`Learner`.
     """
+    return Learner("mle_struct", partial(_reweighted, rho), rho=rho, **settings)
 
-    def surrogate(batch: Batch[Any]) -> tuple[Batch[Any], Entropy]:
-        entropy = Entropy.of(batch, rho)
-        if batch.target is None or not batch.bias.any():
-            return batch, entropy
-        observed = batch.observed(batch.bias)  # part of the likelihood, not of θ's
-        return replace(batch, constant=-observed), entropy
 
-    return Learner("mle_struct", surrogate, rho=rho, **settings)
+def _reweighted(rho: Rho, batch: Batch[Any]) -> tuple[Batch[Any], Entropy]:
+    entropy = Entropy.of(batch, rho)
+    if batch.target is None or not batch.bias.any():
+        return batch, entropy
+    observed = batch.observed(batch.bias)  # part of the likelihood, not of θ's
+    return replace(batch, constant=-observed), entropy
 
 
 Loss = Callable[[Structure, Array], tuple[Array, float]]
@@ -185,17 +159,19 @@ def ssvm(
     ``loss(structure, vertex)`` returns (ℓ, constant) with loss(s) = ⟨ℓ, s⟩ + constant. A positive
     ``temperature`` T replaces max by T·log Σ exp(·/T), or its surrogate with ``rho``.
     """
+    return Learner("ssvm", partial(_margin, loss, temperature, rho), rho=rho, **settings)
 
-    def surrogate(batch: Batch[Any]) -> tuple[Batch[Any], Entropy]:
-        target = batch.target
-        assert target is not None
-        parts = [loss(batch.structure(m), target[batch.coordinates(m)]) for m in range(len(batch))]
-        observed = batch.totals(batch.bias * target)
-        shaped = replace(
-            batch,
-            bias=batch.bias + np.concatenate([bias for bias, _ in parts]),
-            constant=np.array([constant for _, constant in parts]) - observed,
-        )
-        return shaped, Entropy.of(shaped, rho, temperature=temperature)
 
-    return Learner("ssvm", surrogate, rho=rho, **settings)
+def _margin(
+    loss: Loss, temperature: float, rho: Rho, batch: Batch[Any]
+) -> tuple[Batch[Any], Entropy]:
+    target = batch.target
+    assert target is not None
+    parts = [loss(batch.structure(m), target[batch.coordinates(m)]) for m in range(len(batch))]
+    observed = batch.totals(batch.bias * target)
+    shaped = replace(
+        batch,
+        bias=batch.bias + np.concatenate([bias for bias, _ in parts]),
+        constant=np.array([constant for _, constant in parts]) - observed,
+    )
+    return shaped, Entropy.of(shaped, rho, temperature=temperature)

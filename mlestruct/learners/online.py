@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mlestruct.checkpoint import Loop
-from mlestruct.digest import named
-from mlestruct.drive import Budget, OwnRounds, Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference
-from mlestruct.learners.model import Fits, check_problem, ridge_of
+from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
+from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.loop import NONE, Found, Loop
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
-from mlestruct.trees import Tree
 
 WHY = "an averaged perceptron minimises no objective that bounds its error"
 
 
 @dataclass(frozen=True)
-class Perceptron(Fits):
+class Perceptron(Learns):
     """θ ← θ + w_m (φ_m − φ(ŷ))/λ for one example after another; the answer is the mean of all θ.
 
     On separable examples it makes finitely many mistakes, whatever their order (Novikoff); else
@@ -47,44 +41,23 @@ class Perceptron(Fits):
     inference: Inference = DEFAULT
     regulariser: float | Regulariser = 1.0
 
-    def states(
-        self, batch: Batch[Any], features: Features, start: Array | None = None
-    ) -> Iterator[Progress]:
-        """Every epoch: its objective is the share of examples it was wrong about.
+    def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
+        """Learn in epochs; the objective is the share of examples that one was wrong about.
 
         It begins with weights of 0, whatever ``start`` says.
         """
         check_problem(self.name, batch, features)
-        oracle = Validated(resolve(self.oracle, batch))
-        ridge = ridge_of(self.regulariser, features.d)
-
-        def setting() -> dict[str, Any]:
-            own = {"epochs": self.epochs, "seed": self.seed, "seconds": self.solver.seconds}
-            return {**named(batch, features, ridge), "oracle": name_of(oracle), **own}
-
-        ones = [(batch.select(m), features.select(m)) for m in np.arange(len(batch))[:, None]]
-        rounds = partial(self._rounds, ones, oracle, ridge)
-        budget = Budget(0.0, self.epochs - 1, self.solver.seconds, unit="epochs")
-        return drive(OwnRounds(self.name, rounds, setting), budget, self.solver.checkpoint)
-
-    def _rounds(
-        self, ones: Sequence[Any], oracle: Oracle[Any], ridge: Regulariser, loop: Loop
-    ) -> Iterator[Progress]:
-        """An epoch each, of examples one by one."""
-        count, d = len(ones), len(ridge)
+        oracle, count = Validated(resolve(self.oracle, batch)), len(batch)
+        ones = [(batch.select(m), features.select(m)) for m in np.arange(count)[:, None]]
+        lam = ridge_of(self.regulariser, features.d).lam
         rng, epoch, calls = np.random.default_rng(self.seed), 0, 0
-        theta, total = np.zeros(d), np.zeros(d)
-        if loop.tree is not None:
-            epoch, theta, total, rng.bit_generator.state, memories = loop.tree
+        theta, total = np.zeros(len(lam)), np.zeros(len(lam))
+        if loop.state is not None:
+            epoch, theta, total, rng.bit_generator.state, memories = loop.state
             calls = epoch * count
             for (one, _), kept in zip(ones, memories, strict=True):
                 remember(oracle, one, kept)
-
-        def where() -> Tree:
-            memories = [memory(oracle, one) for one, _ in ones]
-            return epoch, theta, total, rng.bit_generator.state, memories
-
-        maximises = False
+        loop.rounds, loop.calls, maximises = self.epochs - 1, None, False
         while True:
             mistakes, seen = 0, 0
             for m in rng.permutation(count):
@@ -94,14 +67,20 @@ class Perceptron(Fits):
                     step = _step(ones[m], oracle, theta)
                     maximises = maximises or _tells(ones[m], oracle, theta)
                 mistakes += bool(step.any())
-                theta = theta + step / ridge.lam
+                theta = theta + step / lam
                 total, seen, calls = total + theta, seen + 1, calls + 1
             share = mistakes / count if seen == count else 1.0  # cut short, it may have had more
             proof = Certificate(np.inf, 0.0, share, oracle.polytope, "not used", WHY)
             mean = np.asarray(total / calls)
-            yield Progress(epoch, calls, count, proof, mean, route="online", left=share)
+            said = Found(mean, proof, NONE, NONE, epoch, calls, count, "online")
+            why = loop.over(said)
+            if why or share == 0.0:
+                why = "epochs" if why == "rounds" else why
+                return loop.end(said, why if share > 0.0 else "")
+            loop.tell(said)
             epoch += 1
-            loop.save(where)
+            memories = [memory(oracle, one) for one, _ in ones]
+            loop.save((epoch, theta, total, rng.bit_generator.state, memories))
 
 
 def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -10,13 +10,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.checkpoint import Loop
-from mlestruct.drive import Progress
 from mlestruct.features import Columns, Dense, Features, Sparse
 from mlestruct.features.base import restart
 from mlestruct.inference.choose import Reweighted
+from mlestruct.learners.base import Start, Wraps, check_problem
 from mlestruct.learners.convex import Learner, mle_struct
-from mlestruct.learners.model import Wraps, check_problem
+from mlestruct.learning.loop import Found, Loop
 from mlestruct.structures import FactorGraph, RegionGraph
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.batch import Batch
@@ -195,17 +194,9 @@ class Piecewise(Wraps):
         parts = replace(parts, target=batch.target[np.concatenate(repeats)])
         return parts, _lift(parts, features, W, count)
 
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
-        """The rounds of the learner on the pieces."""
-        return self.learner.states(*self.split(batch, features))
-
-    def problem(self, batch: Batch[Any], features: Features) -> Any:
-        """The learner's own, on the pieces; their weights score the whole."""
-        return self.learner.problem(*self.split(batch, features))
-
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """The learner's own."""
-        return self.learner.run(problem, given, last, loop)
+    def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
+        """Run the learner on the pieces; its weights score the whole."""
+        return self.learner.run(*self.split(batch, features), loop, start)
 
 
 def _lift(parts: Batch[Any], features: Features, W: sp.csr_array, count: Ints) -> Features:

@@ -6,9 +6,8 @@ which takes every variable given its neighbours' observed states and needs no in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
-from dataclasses import asdict, astuple, dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -16,36 +15,45 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.digest import digest, named
-from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.choose import DEFAULT, Inference, Propagation, Summed
 from mlestruct.inference.elimination import MEMORY
 from mlestruct.inference.exact import ExactSums
-from mlestruct.lbfgs import Descent, Step
-from mlestruct.learners.model import Fits, Learns, check_problem, ridge_of
-from mlestruct.objectives import Head, Objective, Surrogate
-from mlestruct.objectives.base import Share, Values, difference, places
+from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
+from mlestruct.learning.descents import (
+    LEAST,
+    Epochs,
+    SlopeDescent,
+    SmallBatches,
+    WeightDescent,
+    memory,
+    units,
+)  # fmt: skip
+from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.loop import Found, Loop
+from mlestruct.learning.minimise import minimise
+from mlestruct.learning.problem import (
+    Difference,
+    Head,
+    LikelihoodPart,
+    Objective,
+    ObjectivePart,
+    Part,
+    Problem,
+    Surrogate,
+    Values,
+    places,
+)
 from mlestruct.oracle import HULL
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch, pinned
 from mlestruct.structures.entropy import Rho
 from mlestruct.structures.graph import FactorGraph, only_graphs
-from mlestruct.train.descents import (
-    LEAST,
-    SmallBatches,
-    columns,
-    descend,
-    descend_slopes,
-    memory,
-    units,
-)
-from mlestruct.train.direct import Descending
+from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]
 """Why the objective proves nothing, with inference stalled on so many examples."""
@@ -58,20 +66,19 @@ def scored(batch: Batch[Any], features: Features) -> dict[str, Head]:
 
 
 @dataclass(frozen=True)
-class Primal(Fits):
+class Primal(Learns):
     """min over θ of R(θ) + Σ w_m ℓ_m(θ), by L-BFGS with bounds, λ per group and l1.
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
-    Elsewhere ``doubt`` says why nothing is certified. Descents are those of
-    :class:`mlestruct.train.direct.Descending`, begun anew ``restarts`` times at most. Where the
-    gradient is not the value's own, steps are judged by slopes alone; ``small`` takes stochastic
-    ones instead, and a round is an epoch. θ holds the weights of all ``heads``, one after the
-    other, and starts where ``begin`` says (default: the regulariser's optimum). Of ``solver`` it
-    takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
+    Elsewhere ``doubt`` says why nothing is certified. Descents are begun anew ``restarts`` times at
+    most. Where the gradient is not the value's own, steps are judged by slopes alone; ``small``
+    takes stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``,
+    one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
+    ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
     """
 
     name: str
-    objective: Callable[[Batch[Any]], Objective]
+    objective: Callable[[Batch[Any]], Objective | Surrogate]
     polytope: str
     bound: str
     regulariser: float | Regulariser = 1.0
@@ -89,72 +96,66 @@ class Primal(Fits):
     dear: bool = True
     """Whether an evaluation takes so long that L-BFGS may keep more steps to need fewer."""
 
-    def states(
-        self, batch: Batch[Any], features: Features, start: Array | None = None
-    ) -> Iterator[Progress]:
-        """Every iteration."""
+    def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
+        """By descent; of partly seen outcomes on all less those that agree with what was seen."""
         check_problem(self.name, batch, features, partly=self.partly != "")
         batch = only_seen(batch) if self.partly == "seen" else batch
-        heads, solver = self.heads(batch, features), self.solver
-        ridge, engine = _ridge(self.regulariser, heads), engine_of(solver.engine, solver.workers)
-        begin = None if self.begin is None else partial(self.begin, batch, features)
+        heads, objective = self.heads(batch, features), self.objective(batch)
+        ridge, head = _ridge(self.regulariser, heads), heads["score"]
 
-        def setting() -> dict[str, Any]:
-            return {
-                **named(batch, heads, ridge),
-                "objective": digest(self.objective(batch)),
-                "start": digest(start),
-                **asdict(solver.budget),
-                "restarts": self.restarts,
-                "small": repr(self.small),
-            }
+        def part_of(one: Batch[Any]) -> Part:
+            of = self.objective(one) if batch.partly else objective
+            if isinstance(of, Surrogate):
+                bias, known = np.broadcast_to(head.bias, batch.size), head.features
+                return LikelihoodPart(batch=one, features=known, bias=bias, routine=of.routine)
+            return ObjectivePart(batch=one, objective=of, heads=heads)
 
-        if batch.partly:  # all outcomes less those that agree with what was seen
-            both = [replace(one, target=np.zeros(batch.size)) for one in (batch, pinned(batch))]
-            makers: Any = difference(*(Share.whole(self.objective(b), b, heads) for b in both))
-        else:
-            makers = Share.whole(self.objective(batch), batch, heads).split()
-        besides = {name: part for name, part in places(heads).items() if name != "score"}
-        method = Descending(
-            shards=lambda: closing(engine.start(makers)),
-            regulariser=ridge,
-            examples=len(batch),
-            claim=partial(self._claim, batch.partly),
-            descents=partial(self._descents, batch, heads, ridge),
-            tol=solver.tol,
-            restarts=self.restarts,
-            setting=setting,
-            size=batch.size,
-            given=begin if start is None else start,
-            name=self.name,
-            proof=None,
-            learned=lambda theta: {name: theta[part] for name, part in besides.items()} or None,
-        )
-        return drive(method, solver.budget, solver.checkpoint)
+        part = part_of(batch)
+        if batch.partly:
+            more, less = (replace(b, target=np.zeros(b.size)) for b in (batch, pinned(batch)))
+            part = Difference(batch=batch, more=part_of(more), less=part_of(less))
+        scale = None
+        if list(heads) == ["score"] and not head.exponential:  # entropies are all of one kind
+            scale = units(batch, head.features, ridge.lam)
+        kept = memory(batch.size, len(ridge)) if self.dear else LEAST
+        steps: Any = partial(WeightDescent, memory=kept, scale=scale)
+        if self.small is not None:
+            steps = partial(Epochs, small=self.small, part=part)
+        elif not objective.exact_gradient:
+            steps = partial(SlopeDescent, scale=scale)
+        engine = engine_of(self.solver.engine, self.solver.workers)
+        problem = PrimalProblem(part, ridge, engine, steps, restarts=self.restarts)
+        problem.learner, problem.heads, problem.partly = self, heads, batch.partly
+        if isinstance(start, Found):
+            start = start.theta
+        elif start is None and self.begin is not None and loop.state is None:
+            start = self.begin(batch, features)
+        return minimise(problem, loop, start)
 
     def of_seen(self, tol: float) -> Learns:
         """The learner itself where its objective knows what to do; else it is refused."""
         summed = self.partly == "summed" and self.small is None
         return self if summed or self.partly == "seen" else super().of_seen(tol)
 
-    def _descents(
-        self, batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser
-    ) -> Callable[..., Descent]:
-        objective = self.objective(batch)
-        if self.small is not None:
-            return partial(self.small.run, objective, batch, heads, ridge)
-        scale = _units(batch, heads, ridge)
-        if not objective.exact_gradient:
-            return partial(descend_slopes, ridge, scale=scale)
-        kept = memory(batch.size, len(ridge)) if self.dear else LEAST
-        return partial(descend, ridge, memory=kept, scale=scale)
 
-    def _claim(self, partly: bool, step: Step, gap: float, stalled: int) -> Certificate:
-        claimed, why = (gap, None) if self.doubt is None else (np.inf, self.doubt(stalled))
-        if partly:
-            also = "" if why is None else f"; {why}"
-            claimed, why = np.inf, f"with labels missing it is not convex{also}"
-        return Certificate(claimed, 0.0, -step.value, self.polytope, self.bound, why)
+class PrimalProblem(Problem):
+    """The sum of a primal learner's objective, of which nothing but Fenchel's gap is known."""
+
+    learner: Primal
+    heads: Mapping[str, Head]
+    partly: bool
+
+    def claim(self, value: float, gap: float) -> Certificate:
+        doubt, polytope, bound = self.learner.doubt, self.learner.polytope, self.learner.bound
+        doubts = ["with labels missing it is not convex"] if self.partly else []
+        doubts += [] if doubt is None else [doubt(self.stalled)]
+        if not doubts:
+            return Certificate(gap, 0.0, -value, polytope, bound)
+        return Certificate(np.inf, 0.0, -value, polytope, bound, "; ".join(doubts))
+
+    def learned(self, theta: Array) -> Tree:
+        found = {name: theta[one] for name, one in places(self.heads).items() if name != "score"}
+        return found or None
 
 
 def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser:
@@ -166,13 +167,6 @@ def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser
     more = Regulariser.of(total - len(given), float(given.lam.mean()))
     parts = zip(astuple(given), astuple(more), strict=True)
     return Regulariser(*(np.concatenate(pair) for pair in parts))
-
-
-def _units(batch: Batch[Any], heads: Mapping[str, Head], ridge: Regulariser) -> Array | None:
-    """Of a single head on the coordinates; weights of entropies are all of one kind."""
-    if list(heads) != ["score"] or heads["score"].exponential:
-        return None
-    return units(columns(batch, heads["score"].features), ridge.lam)
 
 
 def only_seen(batch: Batch[Any]) -> Batch[Any]:
@@ -254,14 +248,8 @@ def lbp(
     def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
         return scored(*weighed(batch, features))
 
-    ends = {
-        "doubt": doubt,
-        "restarts": restarts,
-        "inference": recipe,
-        "heads": heads,
-        "partly": "summed",
-    }
-    return Primal("lbp", objective, *words, **{**ends, **settings})
+    ends: dict[str, Any] = {"restarts": restarts, "inference": recipe, "partly": "summed"}
+    return Primal("lbp", objective, *words, doubt=doubt, heads=heads, **{**ends, **settings})
 
 
 class Conditionals(NamedTuple):

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.checkpoint import Loop
 from mlestruct.digest import digest
-from mlestruct.drive import OwnRounds, Progress, drive, last
 from mlestruct.features import Features
 from mlestruct.inference import marginals
+from mlestruct.learners.base import Start, Wraps
 from mlestruct.learners.convex import Learner, mle_struct
-from mlestruct.learners.model import Wraps
+from mlestruct.learning.loop import Found, Loop
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Rho, counting_numbers
 from mlestruct.structures.spanning_trees import heaviest_tree
-from mlestruct.trees import Tree
 
 INNER = 0.3  # of the tolerance is a fit's under one ρ; the rest is left for what ρ may still gain
 KEPT = 0.05  # of the uniform trees in every ρ: messages divide by ρ, and 0 would drop an edge
@@ -64,23 +60,40 @@ class Tightened(Wraps):
     steps: int = 3
     """Steps of ρ between two fits."""
 
-    @property
-    def _alone(self) -> bool:
-        """Whether marginals are found by Frank-Wolfe, too."""
-        return self.learner.oracle is not None or self.learner.route == "frank_wolfe"
+    def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
+        """A fit under some ρ, then a better ρ, from uniform trees on.
 
-    def states(self, batch: Batch[FactorGraph], features: Features) -> Iterator[Progress]:
-        """Every round of the fit; the last has a gap within the solver's ``tol``, if it can.
-
-        The certificates are about all θ and all ρ; ``own`` is the round's ρ by structure.
+        The certificates are about all θ and all ρ; the last has a gap within the solver's ``tol``,
+        if it can.
         """
-        solver = self.learner.solver
         if self._alone:
-            _ = solver.engine  # which a BCFW refuses: marginals are no steps of single examples
-        budget = replace(solver.budget, rounds=self.rounds)
-        setting: Any = partial(dict, rounds=self.rounds, steps=self.steps)
-        method = OwnRounds(self.name, partial(self._rounds, batch, features), setting)
-        return drive(method, budget, solver.checkpoint)
+            _ = self.learner.solver.engine  # which a BCFW refuses: marginals are no single steps
+        loop.rounds = self.rounds
+        uniform = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
+        number, shares, begin, calls, asking = loop.state or (0, None, None, 0, 0.0)
+        rho = uniform if shares is None else dict(zip(batch.structures, shares, strict=True))
+        while True:
+            loop.save((number, [rho[s] for s in batch.structures], begin, calls, asking))
+            learner = self.under_rho(rho)
+            limits = learner.solver.limits | {"calls": loop.left(calls)}
+            found = learner.run(batch, features, loop.inside("fit", **limits), begin)
+            direct = learner.messages(learner.dual(batch, features)) is not None
+            begin = found.theta if direct else found.tau.copy()
+            calls, asking = calls + found.calls, asking + found.asking
+            trees, proof = _best_trees(batch, found.tau), found.certificate
+            left = sum(float(pull @ (tree - rho[s])) for s, (pull, tree) in trees.items())
+            proof = replace(proof, gap=proof.gap + left, polytope=TREES)
+            learned = {digest(s): numbers for s, numbers in rho.items()}
+            said = replace(
+                found, round=number, calls=calls, asking=asking, certificate=proof, learned=learned
+            )
+            why = loop.over(said)
+            if why or proof.relative <= loop.tol:
+                return loop.end(said, "" if proof.relative <= loop.tol else why)
+            loop.tell(replace(said, done=False, short=""))
+            scores = features.potentials(found.theta) + batch.bias
+            rho = self.tightened(batch, scores, rho, uniform, loop)
+            number += 1
 
     def tightened(
         self, batch: Batch[FactorGraph], scores: Array, rho: Weights, uniform: Weights, loop: Loop
@@ -103,55 +116,25 @@ class Tightened(Wraps):
                 break
         return rho
 
-    def under(self, rho: Weights, loop: Loop, calls: int = 0) -> Learner:
-        """The learner at this ρ, inside a loop that has spent calls."""
+    @property
+    def _alone(self) -> bool:
+        """Whether marginals are found by Frank-Wolfe, too."""
+        return self.learner.oracle is not None or self.learner.route == "frank_wolfe"
+
+    def under_rho(self, rho: Weights) -> Learner:
+        """The learner at this ρ."""
         solver = replace(self.learner.solver, tol=INNER * self.learner.solver.tol)
         surrogate = mle_struct(rho.__getitem__).surrogate
-        learner = replace(self.learner, surrogate=surrogate, solver=solver)
-        return learner.within(loop, calls)
+        return replace(self.learner, surrogate=surrogate, solver=solver)
 
     def _infer(
         self, batch: Batch[Any], scores: Array, rho: Weights, loop: Loop
     ) -> tuple[Array, float]:
-        learner = self.under(rho, loop)
-        solver = learner.solver if self._alone else None
+        learner, solver = self.under_rho(rho), None
+        if self._alone:
+            solver = replace(learner.solver, checkpoint=loop)
         found = marginals(batch, scores, learner.oracle, rho=rho.__getitem__, solver=solver)
         return found.tau, float(batch.weight @ found.upper)
-
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """From uniform trees."""
-        learner = replace(self.learner.within(loop), regulariser=given)
-        return replace(self, learner=learner).states(*problem)
-
-    def _rounds(
-        self, batch: Batch[FactorGraph], features: Features, loop: Loop
-    ) -> Iterator[Progress]:
-        """A fit under some ρ, then a better ρ."""
-        uniform = {s: counting_numbers(s, "trees")[s.n_nodes :] for s in batch.structures}
-        known = (0, None, None, 0, 0.0) if loop.tree is None else loop.tree
-        number, shares, start, calls, asking = known
-        rho = uniform if shares is None else dict(zip(batch.structures, shares, strict=True))
-
-        def where() -> Tree:
-            return number, [rho[s] for s in batch.structures], start, calls, asking
-
-        while True:
-            loop.save(where)
-            learner = self.under(rho, loop, calls)
-            direct = learner.messages(learner.dual(batch, features)) is not None
-            found = last(learner.states(batch, features, start))
-            start = found.theta if direct else found.tau.copy()
-            calls, asking = calls + found.calls, asking + found.asking
-            trees = _best_trees(batch, found.tau)
-            proof = found.certificate
-            left = sum(float(pull @ (tree - rho[s])) for s, (pull, tree) in trees.items())
-            proof = replace(proof, gap=proof.gap + left, polytope=TREES)
-            learned = {digest(s): numbers for s, numbers in rho.items()}
-            said = replace(found, round=number, calls=calls, certificate=proof, learned=learned)
-            yield replace(said, asking=asking, own=rho)
-            scores = features.potentials(found.theta) + batch.bias
-            rho = self.tightened(batch, scores, rho, uniform, loop)
-            number += 1
 
 
 def _best_trees(batch: Batch[FactorGraph], tau: Array) -> dict[FactorGraph, tuple[Array, Array]]:

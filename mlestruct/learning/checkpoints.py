@@ -16,6 +16,8 @@ from pathlib import Path
 from time import perf_counter as clock
 from typing import Any
 
+import numpy as np
+
 from mlestruct.trees import pack, unpack
 
 EVERY = 10  # rounds between two writes, at least;
@@ -49,15 +51,13 @@ class Checkpoint:
     path: str | os.PathLike[str]
     every: int | None = None
 
-    def __post_init__(self) -> None:
-        if self.every is not None and not (isinstance(self.every, int) and self.every > 0):
-            raise ValueError(f"a checkpoint is written every 1, 2, … rounds, not {self.every!r}")
-
     def open(self, name: str, setting: Setting) -> File:
         """The file of this fit: a new one, or the one that is there, if it is of the same fit."""
         from mlestruct.lock import Lock
 
         path = Path(self.path)
+        if self.every is not None and not (isinstance(self.every, int) and self.every > 0):
+            raise ValueError(f"a checkpoint is written every 1, 2, … rounds, not {self.every!r}")
         if path.is_dir() or not path.parent.is_dir():
             raise ValueError(
                 f"checkpoint={str(path)!r} must name a file in a directory that exists"
@@ -146,5 +146,10 @@ def _read(path: Path) -> Record:
 def _check(kept: Any) -> None:
     if not isinstance(kept, dict) or set(kept) != set(fresh("", {})):
         raise ValueError("it holds no loops")
+    rows = np.asarray(kept["rows"], dtype=float)
+    if rows.size and rows.shape[1:] != (4,):
+        raise ValueError(f"its rounds are {rows.shape}, not rows of 4")
+    if not isinstance(kept["seconds"], float):
+        raise ValueError(f"its seconds are {kept['seconds']!r}")
     for inner in kept["inner"]:
         _check(inner)

@@ -119,7 +119,7 @@ class Found:
 
 BESIDE = ("cost", "history", "inference")
 Told = Callable[[Found], object] | None
-"""Is told of every round of a fit, as it comes."""
+"""Is told of every round of a fit, as it comes; if it returns True, the next one is the last."""
 
 
 class Loop:
@@ -148,6 +148,7 @@ class Loop:
         self.top, self.before = self, (0, 0)
         self.history: list[tuple[int, float, float, float]] = []
         self.last: Found | None = None
+        self.stopped = False
 
     @classmethod
     def begin(cls, keeps: Any, name: str, setting: Setting = dict, **limits: Any) -> Loop:
@@ -180,8 +181,6 @@ class Loop:
         if self.file is None:
             return loop
         inner, here = self.record["inner"], fresh(name, setting())
-        if self.begun > 1 and (old := inner[self.begun - 2]["found"]):
-            old.update(tau=None, at=NONE)  # only the last loop's result is large
         if self.begun == len(inner):
             inner.append(here)
         self.file.refuse_other(inner[self.begun], here)
@@ -218,6 +217,11 @@ class Loop:
         """The calls that remain of a limit once so many are spent; None without a limit."""
         return None if self.calls is None else max(self.calls - calls, 0)
 
+    def spent(self, found: Found) -> bool:
+        """Whether no time or no call is left for another method."""
+        late = self.seconds is not None and found.seconds >= self.seconds
+        return late or self.left(found.calls) == 0
+
     def over(self, said: Found, stuck: str = "") -> str:
         """Why no round follows this one, or nothing; a round asks about every example once.
 
@@ -225,6 +229,8 @@ class Loop:
         """
         if self.late():
             return "seconds"
+        if self.top.stopped:
+            return "stopped"
         out = self.calls is not None and said.calls + said.examples > self.calls
         return stuck or ("calls" if out else "rounds" if said.round >= self.rounds else "")
 
@@ -241,20 +247,37 @@ class Loop:
         proof = said.certificate
         top.history.append((said.calls, said.seconds, proof.objective, proof.gap))
         if top.told is not None:
-            top.told(said)
+            top.stopped = top.told(said) is True
         return said
 
     def end(self, said: Found, short: str = "") -> Found:
         """Tell of the last round and keep it as the loop's result."""
         return self.keep(self.tell(replace(said, done=True, short=short)))
 
-    def save(self, where: Callable[[], Tree]) -> None:
-        """Another can go on from here, without the loops inside. Trees may be live arrays."""
+    def better(self, first: Found, more: Found) -> Found:
+        """What two methods came to, one after the other: the last, with the better proof of both.
+
+        Weights of 0, at which a descent was stuck, replace nothing: the other has compared its own.
+        """
+        more = replace(more, route=f"{first.route}, then {more.route}")
+        if not more.gap <= first.gap and first.theta.any():
+            tau = first.tau
+            more = replace(more, certificate=first.certificate, theta=first.theta, tau=tau, at=tau)
+            *_, (calls, seconds, _, _) = self.history
+            self.history[-1] = calls, seconds, more.certificate.objective, more.gap
+        return more
+
+    def save(self, where: Tree | Callable[[], Tree]) -> None:
+        """Another can go on from here, without the loops inside; ``where`` is a tree or makes it.
+
+        Its arrays may be live ones.
+        """
         if self.file is None:
             return
         due = self.file.due()
         if due or self.record["inner"]:
-            self.record.update(state=where(), rows=np.array(self.top.history), inner=[])
+            state = where() if callable(where) else where
+            self.record.update(state=state, rows=np.array(self.top.history), inner=[])
             self.begun = 0
         if due:
             self._write()
@@ -281,6 +304,12 @@ class Loop:
         assert self.file is not None
         self.file.root["seconds"] = self.elapsed
         self.file.write()
+
+    def thin(self) -> None:
+        """Forget τ of the results of the loops inside, but for the last loop's."""
+        for kept in self.record["inner"][: self.begun - 1]:
+            if kept["found"] is not None:
+                kept["found"].update(tau=None, at=NONE)
 
     @contextmanager
     def trusted(self) -> Iterator[None]:

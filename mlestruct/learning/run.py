@@ -12,7 +12,7 @@ import numpy as np
 
 from mlestruct.digest import digest
 from mlestruct.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
-from mlestruct.errors import counting_from
+from mlestruct.errors import counting_from, refuse_removed
 from mlestruct.learning.iterate import Iterate, Tangent, plain
 from mlestruct.learning.loop import Found, Loop, Told
 from mlestruct.learning.steering import Centre
@@ -51,6 +51,10 @@ class SolverSettings:
     def limits(self: Any) -> dict[str, Any]:
         """What a run may take, for :class:`mlestruct.learning.loop.Loop`."""
         return {name: getattr(self, name) for name in ("tol", "rounds", "seconds", "calls")}
+
+    def run(self, *given: Any) -> None:
+        """Removed."""
+        refuse_removed("FrankWolfe.run")
 
     def solve(
         self: Any,

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlestruct import Batch, FrankWolfe, limits
-from mlestruct.checkpoint import Loop
-from mlestruct.drive import Progress
 from mlestruct.estimators.door import alphas_of
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Pairs, Question
 from mlestruct.inference.sandwich import Sandwich
-from mlestruct.learners import Model, mle_struct
+from mlestruct.learners import Found, mle_struct
 from mlestruct.learners.convex import Learner
+from mlestruct.learning.loop import Loop, Told
 from mlestruct.roommates.frames import Column
 from mlestruct.roommates.leaks import Agreement
 from mlestruct.roommates.observed import ObservedGroup
@@ -99,9 +98,9 @@ def learn(
     alpha: float | Sequence[float],
     rho: float,
     tol: float,
-    told: Callable[[Progress], object],
+    told: Told,
     loop: Loop,
-) -> tuple[Model, float, list[tuple[float, float]], list[float]]:
+) -> tuple[Found, float, list[tuple[float, float]], list[float]]:
     """The model, its alpha, the score of every alpha, and those that did not converge."""
     alphas = alphas_of(alpha)
     learner = mle_struct(rho, solver=FrankWolfe(tol=tol, checkpoint=loop))
@@ -109,7 +108,7 @@ def learn(
     if len(alphas) > 1:
         scores, missed = choose(learner, sample, alphas, rho)
     chosen = float(alphas[scores.argmax()])
-    (model,) = learner.path(sample.batch, sample.near, [chosen], told)
+    model = learner.under(chosen).fit(sample.batch, sample.near, told=told)
     return model, chosen, list(zip(alphas.tolist(), scores.tolist(), strict=True)), missed
 
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from mlestruct import Certificate, limits
-from mlestruct.checkpoint import AnyCheckpoint, Unwritten, begin
 from mlestruct.digest import shown
-from mlestruct.drive import Progress
 from mlestruct.errors import DataWarning, not_fitted, outside
 from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.stored import StoredFit
-from mlestruct.learners import Interrupted, Model
+from mlestruct.learners import Found, Interrupted
+from mlestruct.learning.checkpoints import Unwritten
+from mlestruct.learning.loop import AnyCheckpoint, Loop
 from mlestruct.progress import Show, watcher
 from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import table
@@ -167,18 +167,13 @@ class RoommateModel(Parameters):
         self._check_settings()
         sample, asked, known_again, notes, agreed, cohorts = self._sampled(people, pairs)
         baseline = logistic(sample)
-        last: list[Array] = []  # the τ of the last round of the fit that is kept
         show = watcher("roommates", self.progress)
 
-        def told(state: Progress) -> None:
-            last[:] = [state.tau]
-            if show is not None:
-                show(state)
-
-        def keep(model: Model, alpha: float, tried: list[tuple[float, float]]) -> None:
+        def keep(model: Found, alpha: float, tried: list[tuple[float, float]]) -> None:
             if model.short == "seconds":
                 notes.append("max_seconds ended the fit: errors of weights are rough")
-            errors = sandwich(sample, model.theta, alpha, self.rho, *last)
+            tau = model.tau if len(model.tau) else None
+            errors = sandwich(sample, model.theta, alpha, self.rho, tau)
             rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
             told = ContrastTable(np.array(rows), errors.units, errors.rank)
             fitted = StoredFit(model, alpha, tried)
@@ -190,18 +185,17 @@ class RoommateModel(Parameters):
 
         given_as = self.get_params().items()
         named = {name: shown(value) for name, value in given_as if name != "progress"}
-        loop = begin(checkpoint, type(self).__name__, lambda: named)
+        loop = Loop.begin(checkpoint, type(self).__name__, lambda: named)
         try:
             with loop.trusted():
                 settings = self.alpha, self.rho, self.tol
-                model, alpha, tried, missed = learn(sample, *settings, told, loop)
+                model, alpha, tried, missed = learn(sample, *settings, show, loop)
                 keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
-                last.clear()  # of a fit that was gone on with it may be thinned out
                 keep(ended.model, ended.given, [])
             raise
-        loop.finish()
+        loop.keep()
         missed = [other for other in missed if other != alpha]
         how = model.short, model.certificate, self.tol, missed
         ending = Ending(*how, len(self.alpha_scores_), self.get_params())

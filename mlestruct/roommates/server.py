@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.drive import Progress
+from mlestruct.learning.loop import Found
 from mlestruct.roommates.leaks import Crossed
 from mlestruct.roommates.office import Inputs, Json, Planned, fit
 from mlestruct.roommates.page import (
@@ -195,7 +195,7 @@ class Session:
             self._fault = str(error) or type(error).__name__
         self._planned = None
 
-    def _told(self, state: Progress) -> None:
+    def _told(self, state: Found) -> None:
         """A round of the fit, for whoever asks how far it is."""
         relative = state.certificate.relative
         known = relative if 0.0 <= relative < 1.0 else None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mlestruct.statistics.identified import Named as Named
     from mlestruct.statistics.interval import Interval as Interval
     from mlestruct.statistics.interval import Intervals as Intervals
-    from mlestruct.statistics.interval import Problem as Problem
+    from mlestruct.statistics.interval import UnitLikelihood as UnitLikelihood
     from mlestruct.statistics.interval import intervals as intervals
     from mlestruct.statistics.interval import likelihood_of as likelihood_of
     from mlestruct.statistics.interval import problem as problem

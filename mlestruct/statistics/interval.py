@@ -181,7 +181,7 @@ class Alone(ArithmeticError):
 
 
 @dataclass(frozen=True)
-class Problem:
+class UnitLikelihood:
     """A likelihood, its exact counterpart where sums are affordable, and who is one unit.
 
     ``exact`` is None where sums are out of reach, and ``model`` itself where that is exact. Example
@@ -198,7 +198,7 @@ class Problem:
     def units(self) -> int:
         return int(self.unit.max()) + 1
 
-    def watched(self, watch: Watch) -> Problem:
+    def watched(self, watch: Watch) -> UnitLikelihood:
         """The same, with a watch on how often the likelihoods are asked for."""
         model = replace(self.model, watch=watch)
         if self.exact is None or self.exact is self.model:
@@ -217,7 +217,7 @@ class Problem:
 
 
 def intervals(
-    problem: Problem,
+    problem: UnitLikelihood,
     names: Sequence[str],
     known: Sequence[Named] = (),
     *,
@@ -282,7 +282,7 @@ def refuse_level(level: float) -> None:
         raise ValueError(f"level is {level}; it must be between 0 and 1")
 
 
-def refusal(problem: Problem, rank: int | None = None) -> str | None:
+def refusal(problem: UnitLikelihood, rank: int | None = None) -> str | None:
     """Why nothing honest can be said, and what would help; None where it can.
 
     Without ``rank``, which takes inference to find: only what holds whatever it is.
@@ -330,7 +330,7 @@ class Fitted:
     """Whether the outcomes are nearly certain, so that few of them bend a likelihood askew."""
 
     @classmethod
-    def of(cls, problem: Problem, start: Array, basis: Array) -> Fitted:
+    def of(cls, problem: UnitLikelihood, start: Array, basis: Array) -> Fitted:
         """Firth's estimate; a surrogate's penalty is weighed by the exact variance of its scores.
 
         That variance is the data's own, so it is taken at the exact likelihood's weights, not at
@@ -355,7 +355,9 @@ class Fitted:
         return cls._around(problem, firth, top, variance)
 
     @classmethod
-    def _around(cls, problem: Problem, firth: Firth, top: Point, exact: Array | None) -> Fitted:
+    def _around(
+        cls, problem: UnitLikelihood, firth: Firth, top: Point, exact: Array | None
+    ) -> Fitted:
         known = exact if problem.vary else None
         units = Units.of(top.slopes.score, top.slopes.hessian, known, problem.unit)
         left, all_ = -top.slopes.value.sum(), -problem.model.values(0.0 * top.theta)[0].sum()
@@ -435,7 +437,7 @@ def problem(
     unit: Ints | None = None,
     unit_name: str = "examples",
     questions: int = QUESTIONS,
-) -> Problem | str:
+) -> UnitLikelihood | str:
     """The likelihood of ``rho``'s surrogate, or (``summed``) the exact one; or why there is none.
 
     An ``oracle`` of your own may rule outcomes out that the structure allows, so the surrogate is
@@ -451,19 +453,19 @@ def problem(
     itself = "the weights of the model itself"
     exactly = summed or Entropy.of(batch, rho).bound.kind == "exact"
     if own is not None and exactly:
-        return Problem(own, own, unit, unit_name, itself)
+        return UnitLikelihood(own, own, unit, unit_name, itself)
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
         cost = SUMS * 2.0 * d * total(batch)
         sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
-        return Problem(own, sums, unit, unit_name, about)
+        return UnitLikelihood(own, sums, unit, unit_name, about)
     if max(structure.size for structure in batch.structures) > LARGEST:
         return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
     mixtures = Mixtures(oracle, rho)
     model = Likelihood(batch, features, mixtures, mixtures.near)
     if exactly and (oracle is None or isinstance(oracle, str)):
-        return Problem(model, model, unit, unit_name, itself)
-    asked = Problem(model, None, unit, unit_name, about)
+        return UnitLikelihood(model, model, unit, unit_name, itself)
+    asked = UnitLikelihood(model, None, unit, unit_name, about)
     if (asked.units == 1 or asked.clustered) and (why := refusal(asked)) is not None:
         return why  # whether all answers can be listed or not: the solver is not asked for them
     answers = Listed.of(batch, oracle, questions)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from mlestruct.learning.loop import Found
 
 T = TypeVar("T")
 
@@ -16,6 +18,21 @@ def clocked(items: Iterable[T]) -> Iterator[tuple[float, T]]:
         spent += time.process_time() - start
         yield spent, item
         start = time.process_time()
+
+
+def rounds_of(
+    learner: Any, batch: Any, features: Any, start: Any = None
+) -> list[tuple[float, Found]]:
+    """(CPU seconds so far, what was found) of every round of a fit."""
+    found: list[tuple[float, Found]] = []
+    began = time.process_time()
+    learner.fit(
+        batch,
+        features,
+        start=start,
+        told=lambda said: found.append((time.process_time() - began, said)),
+    )
+    return found
 
 
 def reached(

@@ -25,7 +25,7 @@ import mlestruct as ms
 from mlestruct import images
 from mlestruct.inference.graph.sum_product import SumProduct
 from papers._run import Row, Setting
-from papers.mle_struct.clock import clocked, reached
+from papers.mle_struct.clock import clocked, reached, rounds_of
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -110,15 +110,15 @@ def untied(graph: ms.FactorGraph, seen: Array) -> Any:
 def compared(train: Copies, test: Copies, lam: float) -> tuple[Array, list[Row]]:
     """The optimal weights, and each method's seconds to both levels."""
     learner = ms.mle_struct(regulariser=lam, solver=ms.FrankWolfe(tol=TIGHT, rounds=ROUNDS))
-    direct = list(clocked(learner.states(train.batch, train.features)))
+    direct = rounds_of(learner, train.batch, train.features)
     theta, proof = direct[-1][1].theta, direct[-1][1].certificate
-    asked = replace(learner, route="frank_wolfe").states(train.batch, train.features)
+    asked = rounds_of(replace(learner, route="frank_wolfe"), train.batch, train.features)
     messages = learner.messages(learner.dual(train.batch, train.features))
     assert messages is not None
     standard = list(clocked(ascent(propagation(train.batch), train, lam)))
     own = standard[-1][1]
     runs = {
-        "frank_wolfe": clocked(state.certificate.objective for state in asked),
+        "frank_wolfe": ((seconds, state.certificate.objective) for seconds, state in asked),
         "lbfgs": ((seconds, state.certificate.objective) for seconds, state in direct),
         DOUBLE: ((at, loop.value) for at, loop in clocked(ascent(messages, train, lam))),
         STANDARD: ((at, loop.value) for at, loop in standard),

@@ -32,7 +32,7 @@ from mlestruct import images
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import implicit, mle_struct, procedural
 from papers._run import Row, Setting
-from papers.mle_struct.clock import clocked, reached
+from papers.mle_struct.clock import reached, rounds_of
 
 Array = NDArray[np.float64]
 RHO, SWEEPS, COLOURS, LEVELS = 0.5, 5, 30, (0.1, 0.01)
@@ -101,7 +101,7 @@ def learned(
     small, none = (train.batch.select(range(2)), train.features.select(np.arange(2))), Run()
     runs: dict[str, Run] = {}
     for name, make in learners.items():
-        list(make(solver=ms.FrankWolfe(rounds=1)).states(*small))  # kernels are compiled
+        make(solver=ms.FrankWolfe(rounds=1)).fit(*small)  # kernels are compiled
         rounds = 5 if setting.quick else passes if name == "frank_wolfe" else ROUNDS
         learner = make(regulariser=lam, solver=ms.FrankWolfe(tol=1e-5, rounds=rounds))
         run = runs[name] = followed(learner, train, test, runs.get(AFTER.get(name, ""), none))
@@ -122,7 +122,7 @@ def followed(learner: Any, train: Part, test: Part, before: Run) -> Run:
     """Test errors now and then during a fit that starts from the weights of ``before``."""
     curve, start, last = list(before.curve), before.theta, 0.0
     spent = curve[-1][0] if curve else 0.0
-    for seconds, state in clocked(learner.states(train.batch, train.features, start)):
+    for seconds, state in rounds_of(learner, train.batch, train.features, start):
         if state.done or state.round >= last:
             found = segmented(learner, state.theta, test)
             curve.append((spent + seconds, test.error(found)))

@@ -25,7 +25,7 @@ from mlestruct.features import NoFeatures
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.sampling import perturb_and_map
 from papers._run import Row, Setting
-from papers.mle_struct.clock import clocked, reached
+from papers.mle_struct.clock import clocked, reached, rounds_of
 
 Array = NDArray[np.float64]
 SIZES, LEVELS, SEEDS, SPREAD = (20, 40, 60, 80, 100), (0.05, 0.01, 0.005, 0.001), 3, 2.0
@@ -133,10 +133,9 @@ def frank_wolfe(
     _, score = problem(n, seed, spread)
     batch = ms.Batch.of(ms.BipartiteMatching(n), [np.arange(n)], bias=score)
     solver = ms.FrankWolfe(tol=1e-9, rounds=rounds)
-    states = ms.mle_struct(1.0, route="frank_wolfe", solver=solver).states(
-        batch, NoFeatures(batch.size, 1)
-    )
-    return ((seconds, state.tau) for seconds, state in clocked(states))
+    learner = ms.mle_struct(1.0, route="frank_wolfe", solver=solver)
+    rounds = rounds_of(learner, batch, NoFeatures(batch.size, 1))
+    return ((seconds, state.tau) for seconds, state in rounds)
 
 
 def messages(n: int, seed: int) -> Iterator[tuple[float, Array]]:

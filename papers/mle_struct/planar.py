@@ -48,7 +48,8 @@ def planar(setting: Setting) -> Iterator[Row]:
             begin, test = messages(side, kind, labels), agreements(side, fresh)
             for name, learner in LEARNERS.items():
                 features = Dense.of(batch, kind.astype(float))
-                *_, last = learner.states(batch, features, begin if name == "oracle" else None)
+                start = begin if name == "oracle" else None
+                last = learner.fit(batch, features, start=start)
                 score = kind @ last.theta
                 likelihood = float(score @ test.mean(axis=0)) - exact(structure, score).log_z
                 found[name].append((likelihood, *last.theta, last.certificate.relative, last.round))

@@ -11,7 +11,6 @@ the weights that drew the pairs.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Iterator
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 import mlestruct as ms
 from papers._run import Row, Setting
-from papers.mle_struct.clock import clocked
+from papers.mle_struct.clock import rounds_of
 from papers.mle_struct.judge import area
 
 Array = NDArray[np.float64]
@@ -68,7 +67,7 @@ def roommates(setting: Setting) -> Iterator[Row]:
     questions = [ms.Question.ordinal(q, levels(first.people[q])) for q in truth.difference]
     train, test = (year.problem(questions) for year in (first, second))
     for name, learner in LEARNERS.items():
-        taken, state = deque(clocked(learner.states(*train)), maxlen=1).pop()
+        taken, state = rounds_of(learner, *train)[-1]
         found = area(test[1].potentials(state.theta), test[0].target)
         yield judgement(name, found, state.certificate, taken, seconds)
     yield from intervals(setting, model.summary().contrasts, worths(truth, first.people))

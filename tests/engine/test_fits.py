@@ -13,7 +13,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.engine import Dask, Threads
 from mlestruct.errors import LostWorker
-from mlestruct.objectives import base
+from mlestruct.learning import problem as problems
 
 
 def problem(rng, structure=None, count=11):
@@ -42,7 +42,7 @@ def route(request):
 @pytest.fixture
 def small_shards(monkeypatch):
     """The direct route in eight shards, as it cuts much larger data."""
-    monkeypatch.setattr(base, "SHARD", 20)
+    monkeypatch.setattr(problems, "SHARD", 20)
 
 
 STRUCTURES = {
@@ -129,17 +129,17 @@ def test_warm_starts_survive_lost_workers(remote, rng, small_shards):
     rounds = []
 
     class Losing:
-        def start(self, makers):
-            running = remote.start(makers)
-            whole = running.round
+        def open(self, parts):
+            running = remote.open(parts)
+            whole = running.ask
 
-            def round_(questions):
+            def ask(name, questions):
                 rounds.append(len(questions))
                 if len(rounds) == 4:
                     remote.client.restart()
-                return whole(questions)
+                return whole(name, questions)
 
-            running.round = round_
+            running.ask = ask
             return running
 
     assert fitted(Losing(), "direct", batch, features) == expected

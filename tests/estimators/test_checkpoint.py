@@ -9,7 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.learners import LEARNERS, Interrupted
-from mlestruct.objectives import Sum
+from mlestruct.learning.problem import Problem
 
 X = [np.random.default_rng(seed).normal(size=(5, 3)) for seed in range(8)]
 Y = [np.random.default_rng(seed).integers(0, 3, 5).tolist() for seed in range(8)]
@@ -26,7 +26,7 @@ def _no_waiting_for_disks(monkeypatch):
 @pytest.fixture
 def ended(monkeypatch):
     """Sets after how many evaluations Ctrl-C comes; None: never."""
-    left, evaluate = [None], Sum.__call__
+    left, evaluate = [None], Problem.value_and_gradient
 
     def evaluated(self, theta):
         if left[0] is not None:
@@ -35,7 +35,7 @@ def ended(monkeypatch):
                 raise KeyboardInterrupt
         return evaluate(self, theta)
 
-    monkeypatch.setattr(Sum, "__call__", evaluated)
+    monkeypatch.setattr(Problem, "value_and_gradient", evaluated)
     return lambda count: left.__setitem__(0, count)
 
 

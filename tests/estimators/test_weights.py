@@ -13,7 +13,7 @@ import pytest
 import mlestruct as ms
 from mlestruct import data
 from mlestruct.learners import LEARNERS
-from mlestruct.learners.model import WEIGHED
+from mlestruct.learners.base import WEIGHED
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.batch import Batch
 

@@ -9,7 +9,7 @@ import pytest
 
 import mlestruct as ms
 from benchmarks._faults.damage import Kind, _header, _reshaped, fault
-from mlestruct import checkpoint
+from mlestruct.learning.checkpoints import File
 
 RNG = np.random.default_rng(0)
 WORDS = [RNG.normal(size=(4, 2)) for _ in range(6)]
@@ -60,7 +60,7 @@ class Stop(Exception):
 
 def halfway(fit, path, writes, monkeypatch):
     """The file as it is after so many writes."""
-    right, count = checkpoint.Writer.write, 0
+    right, count = File.write, 0
 
     def write(self):
         nonlocal count
@@ -70,7 +70,7 @@ def halfway(fit, path, writes, monkeypatch):
             raise Stop
 
     with monkeypatch.context() as patched:
-        patched.setattr(checkpoint.Writer, "write", write)
+        patched.setattr(File, "write", write)
         with suppress(Stop):
             fit(ms.Checkpoint(path, every=1))
     return path.read_bytes()

@@ -3,7 +3,6 @@
 import gc
 import os
 import tracemalloc
-from collections import deque
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 import mlestruct as ms
 from benchmarks._faults.hostile import SOLVER, Assigns, problem
-from mlestruct.checkpoint import Checkpoint
+from mlestruct.learning.checkpoints import Checkpoint
 
 SLACK = 64 << 10  # bytes: free lists and caches of the interpreter
 
@@ -36,11 +35,14 @@ def grown(memory, count, step, early=50):
     features = ms.Dense.of(batch, rng.standard_normal((batch.size, 5)))
     oracle = ms.oracle.Validated(ms.oracle.resolve(Assigns(), batch))
     dual = ms.mle_struct(regulariser=1e-3).dual(batch, features)
-    at, run = {}, ms.FrankWolfe(tol=0.0, rounds=count, step=step).run
-    deque(run(dual, oracle), maxlen=0)  # compiles: what that keeps is no leak
-    for state in run(dual, oracle):
+    at, run = {}, ms.FrankWolfe(tol=0.0, rounds=count, step=step)
+    run.solve(dual, oracle)  # what a first run loads is no leak
+
+    def told(state):
         if state.round in (early, count):
             at[state.round] = memory()
+
+    run.solve(dual, oracle, told=told)
     return at[count] - at[early]
 
 

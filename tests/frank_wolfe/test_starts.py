@@ -30,8 +30,8 @@ def test_a_start_at_vertices_proves_what_any_start_does(name, rho, seed):
     solver = ms.FrankWolfe(tol=1e-6, rounds=150)
     learner = ms.mle_struct(rho, regulariser=0.3, route="frank_wolfe", solver=solver)
     features = ms.Dense.of(batch, X)
-    *_, cold = learner.states(batch, features)
-    *_, edge = learner.states(batch, features, batch.target)
+    cold = learner.fit(batch, features)
+    edge = learner.fit(batch, features, start=batch.target)
     for one, other in ((cold, edge), (edge, cold)):
         proof = one.certificate
         assert proof.objective - proof.gap <= other.certificate.objective + 1e-9

@@ -12,7 +12,7 @@ from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
 from mlestruct.learners import LEARNERS, implicit, trw_tightest
-from mlestruct.objectives.base import places
+from mlestruct.learning.problem import places
 from mlestruct.structures import grid
 
 
@@ -354,8 +354,7 @@ def learning(name, batch, features, oracle, route="auto", **settings):
     settings |= FEW if name == "trw_tightest" else {}
     settings |= {} if route == "auto" else {"route": route}
     learner = LEARNERS[name](regulariser=0.5, **settings)
-    *_, last = learner.states(batch, features)
-    return learner, last
+    return learner, learner.fit(batch, features)
 
 
 def drawn_batch(rng, kind):

@@ -5,13 +5,16 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.dual import Dual
+from mlestruct.engine import Serial
 from mlestruct.inference.matching.odd import binding
 from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich, respond
+from mlestruct.learning.likelihood import likelihood
+from mlestruct.learning.loop import Loop
+from mlestruct.learning.minimise import minimise
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
-from mlestruct.train.direct import direct
 
 ASKED = [ms.Question.ordinal("noise", range(3)), ms.Question.categorical("diet", ["any", "none"])]
 PRISM = [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5), (0, 3), (1, 4), (2, 5)]
@@ -73,7 +76,7 @@ def asked(n, rng, extra=True):
 def solved(batch, features, rho, lam=0.3):
     dual = Dual(batch, features, Entropy.of(batch, rho), Regulariser.of(features.d, lam))
     oracle = ms.oracle.resolve(None, batch)
-    *_, last = direct(dual, oracle, routine(dual.entropy), ms.FrankWolfe(tol=1e-12))
+    last = minimise(likelihood(dual, routine(dual.entropy), Serial(), oracle), Loop(1e-12))
     return dual, last.theta, last.tau
 
 
@@ -95,7 +98,7 @@ def test_the_sandwich_is_its_formula(rng):
     structure = ms.BipartiteMatching(6)
     dual = problem(structure, 3, rng, target=[rng.permutation(6) for _ in range(2)])
     oracle = ms.oracle.resolve(None, dual.batch)
-    *_, last = direct(dual, oracle, routine(dual.entropy), ms.FrankWolfe(tol=1e-12))
+    last = minimise(likelihood(dual, routine(dual.entropy), Serial(), oracle), Loop(1e-12))
     theta, tau, weight = last.theta, last.tau, dual.batch.weight
     each = [respond(dual, m, tau, ()) for m in range(2)]
     inverse = np.linalg.inv(sum(w * one.hessian for w, one in zip(weight, each, strict=True)))

@@ -27,7 +27,6 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.drive import Progress
 from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
 from mlestruct.families.fitting.condensed import Condensed
@@ -42,6 +41,7 @@ from mlestruct.inference.routine import ROUTINES
 from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
 from mlestruct.lazy import homes
 from mlestruct.learning import bcfw, frank_wolfe
+from mlestruct.learning.loop import Found
 from mlestruct.oracle import Counted, Solver, Validated, load
 from mlestruct.oracle.registry import CATALOGUE
 from mlestruct.structures.base import Structure, one_of
@@ -110,7 +110,6 @@ EXEMPT = {
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.looked_up": "a step of potentials, which is tried",
     "mlestruct.inference.graph.sum_product.SumProduct.above[value]": "is not read",
-    "mlestruct.learners.*.states": "a step of fit; start is checked by FrankWolfe.run",
     "mlestruct.oracle.solver.tells_best_from_worst": "a step of fit, asked with its own scores",
     "mlestruct.scorers.*": "ask the model's score, evidence or calibration, which are tried",
     "mlestruct.families.joint.prediction.Mixture.__init__": "checked, and read as floats later",
@@ -326,7 +325,7 @@ def _numbers(found, depth=0, seen=()):
         return [sorted(map(repr, found))]
     if isinstance(found, Structure):
         return [found.key]
-    if isinstance(found, Progress):
+    if isinstance(found, Found):
         return _numbers((found.theta, found.certificate.gap), depth, seen)
     if hasattr(found, "coef_"):
         return _numbers(found.coef_, depth, seen)
@@ -610,7 +609,6 @@ def _structure(name, rng):
     dual = Dual(batch, features, entropy, regulariser)
     ms.certificate(dual, own, theta, taus, at=taus, mixture=True)
     ms.FrankWolfe(tol=1e-2).solve(dual, own, taus)
-    next(ms.BCFW(rounds=2).run(dual, own, taus))
     frank_wolfe.FrankWolfe(tol=1e-2).solve(dual, own, taus)
     bcfw.BCFW(rounds=2).solve(dual, own, taus)
 

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference import best, marginals
 from mlestruct.learners import Interrupted
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import BruteForce, Solver
 from mlestruct.structures import BMatching, FactorGraph
 from mlestruct.testing import vertices
+from tests.reference.descents import rounds
 from tests.test_laws import STRUCTURES, listing
 
 EXAMPLES = 4
@@ -147,7 +148,7 @@ def test_the_last_weights_can_be_asked_for(make):
     for keep in ("best", "last"):
         solver = make(tol=0.0, rounds=7, keep=keep, **more)
         learner = ms.mle_struct(regulariser=1e-3, solver=solver, oracle=LISTED)
-        found[keep] = [said.theta.copy() for said in learner.states(batch, features)]
+        found[keep] = [said.theta.copy() for said in rounds(learner, batch, features)]
     assert len({theta.tobytes() for theta in found["last"]}) == len(found["last"])
     with pytest.raises(ValueError, match="keep is one of best, last"):
         make(keep="first")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import LEARNERS
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Counted
 
 LAM, COUNT = 1.0, 4

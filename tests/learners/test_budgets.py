@@ -14,7 +14,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.learners import LEARNERS
-from mlestruct.objectives.base import Sum
+from mlestruct.learning.problem import Problem
 from mlestruct.oracle import Validated
 
 SECONDS, COUNT = 4.0, 3
@@ -27,8 +27,8 @@ PIECES = 7  # of a picture: its edges, of which each is asked about
 def spent(monkeypatch):
     """The seconds so far; every evaluation and every question of one example takes one."""
     now = [0.0]
-    monkeypatch.setattr("mlestruct.checkpoint.clock", lambda: now[0])
-    value, many = Sum.__call__, Validated.many
+    monkeypatch.setattr("mlestruct.learning.loop.clock", lambda: now[0])
+    value, many = Problem.value_and_gradient, Validated.many
 
     def evaluated(self, theta):
         now[0] += 1.0
@@ -38,7 +38,7 @@ def spent(monkeypatch):
         now[0] += len(batch)
         return many(self, batch, scores)
 
-    monkeypatch.setattr(Sum, "__call__", evaluated)
+    monkeypatch.setattr(Problem, "value_and_gradient", evaluated)
     monkeypatch.setattr(Validated, "many", asked)
     return now
 
@@ -98,8 +98,8 @@ def test_time_runs_out_while_an_interior_is_asked_for(spent):
 
 
 def test_a_pass_of_single_steps_ends_in_time(spent):
-    from mlestruct.frank_wolfe import BCFW
     from mlestruct.learners import mle_struct, perceptron
+    from mlestruct.learning.bcfw import BCFW
 
     X, y = zip(*itertools.chain.from_iterable(zip(*tables(rng()), strict=True) for _ in range(9)),
                strict=True)  # fmt: skip

@@ -5,8 +5,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.dual import certificate
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.routine import routine
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Validated, resolve
 
 TOL = 1e-2
@@ -45,9 +45,10 @@ def test_declared_sums_bound_as_tangents_do(name, seed):
     batch, features = problem(name, rng)
     dual = ms.mle_struct().dual(batch, features)
     oracle, sums = Validated(resolve(None, batch)), routine(dual.entropy).many
-    gaps = []
-    for state in FrankWolfe(tol=1e-4, rounds=150).run(dual, oracle, None, sums):
-        gaps.append(state.gap)
+    said = []
+    FrankWolfe(tol=1e-4, rounds=150).solve(dual, oracle, sums=sums, told=said.append)
+    gaps = [state.gap for state in said]
+    for state in said:
         again = certificate(dual, oracle, state.theta, state.tau, at=state.at)
         assert state.gap == pytest.approx(again.gap, rel=1e-6, abs=1e-8)
     assert (np.diff(gaps) <= 0).all()

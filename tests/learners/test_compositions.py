@@ -7,8 +7,8 @@ import pytest
 from scipy.optimize import minimize
 
 import mlestruct as ms
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import LEARNERS
+from mlestruct.learning.frank_wolfe import FrankWolfe
 
 TIGHT = FrankWolfe(tol=1e-9, rounds=2000)
 

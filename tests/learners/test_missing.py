@@ -13,6 +13,7 @@ import mlestruct as ms
 from mlestruct.inference.exact import exact
 from mlestruct.learners import Missing
 from mlestruct.structures.batch import Batch, pinned
+from tests.reference.descents import rounds
 
 LAM = 0.5
 
@@ -36,8 +37,13 @@ def seen_of(batch, observed):
 
 def last(learner, batch, observed, features):
     """What the last round came to."""
-    *_, found = learner.states(seen_of(batch, observed), features)
-    return found
+    return filled(learner, seen_of(batch, observed), features)[-1]
+
+
+def filled(learner, seen, features, start=None):
+    """What was not seen filled in by the weights of every round that was more than an estimate."""
+    said = rounds(learner, seen, features, start)
+    return [learner.look(seen, features, one.theta) for one in said if len(one.tau)]
 
 
 def likelihood(graph, batch, X, observed, theta, bias=0.0):
@@ -60,18 +66,19 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
     tol = 1e-6 if route == "direct" else 1e-3
     start = rng.standard_normal(4)
     whole = Missing(learner, tol=tol)
-    rounds = list(whole.states(seen_of(batch, observed), ms.Dense.of(batch, X), start))
+    steps = filled(whole, seen_of(batch, observed), ms.Dense.of(batch, X), start)
     values = []
-    for found in rounds:
+    for found in steps:
         value = likelihood(graph, batch, X, observed, found.theta)
         assert found.lower - 1e-9 <= value <= found.upper + 1e-9
         values.append(value)
-    fits = [max(0.1 * found.stationarity, 1e-7 * abs(found.lower)) for found in rounds[:-1]]
-    wide = [found.upper - found.lower for found in rounds[1:]]
+    fits = [max(0.1 * found.stationarity, 1e-7 * abs(found.lower)) for found in steps[:-1]]
+    wide = [found.upper - found.lower for found in steps[1:]]
     assert (np.diff(values) >= -np.add(fits, wide) - 1e-9).all()
-    assert (len(rounds) > 1) == (route == "frank_wolfe")
-    assert [found.left <= tol for found in rounds] == [False] * (len(rounds) - 1) + [True]
-    end = rounds[-1]
+    assert (len(steps) > 1) == (route == "frank_wolfe")
+    left = [found.certificate.relative <= tol for found in steps]
+    assert left == [False] * (len(steps) - 1) + [True]
+    end = steps[-1]
     slope = [
         likelihood(graph, batch, X, observed, end.theta + 1e-5 * e)
         - likelihood(graph, batch, X, observed, end.theta - 1e-5 * e)
@@ -110,11 +117,11 @@ def test_partly_seen_matchings(rng):
     observed = [np.where(rng.random(4) < 0.5, y, -1) for y in truth]
     learner = ms.mle_struct(regulariser=1.0, solver=ms.FrankWolfe(tol=1e-5))
     whole = Missing(learner, tol=1e-3, rounds=20)
-    rounds = list(whole.states(seen_of(batch, observed), ms.Dense.of(batch, X)))
-    for before, after in pairwise(rounds):
+    steps = filled(whole, seen_of(batch, observed), ms.Dense.of(batch, X))
+    for before, after in pairwise(steps):
         assert after.upper >= before.lower - max(0.1 * before.stationarity, 1e-5)
     for m, seen in enumerate(observed):
-        phi = rounds[-1].target[batch.coordinates(m)].reshape(4, 4)
+        phi = steps[-1].target[batch.coordinates(m)].reshape(4, 4)
         rows = np.flatnonzero(seen >= 0)
         np.testing.assert_allclose(phi[rows, seen[rows]], 1.0, atol=1e-8)
 
@@ -122,10 +129,10 @@ def test_partly_seen_matchings(rng):
 def test_rounds_share_the_time_of_all(rng):
     _, batch, X, observed = hidden_chain(rng)
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(seconds=1e-9))
-    rounds = Missing(learner, tol=1e-12)
-    found = list(rounds.states(seen_of(batch, observed), ms.Dense.of(batch, X)))
+    missing = Missing(learner, tol=1e-12)
+    found = rounds(missing, seen_of(batch, observed), ms.Dense.of(batch, X))
     assert len(found) <= 2
-    assert found[-1].left > 1e-12
+    assert found[-1].certificate.relative > 1e-12
 
 
 def test_the_words_claim_no_optimum(rng):

@@ -7,8 +7,8 @@ from scipy.special import logsumexp
 
 from mlestruct.dual import certificate
 from mlestruct.features import Dense
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import mle_struct, ssvm
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser, grouped
 from mlestruct.structures import BipartiteMatching, chain

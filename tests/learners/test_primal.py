@@ -96,7 +96,7 @@ def test_sweeps_too_few_are_counted(frustrated, rng):
     learner = LEARNERS["lbp"](sweeps=2, solver=ms.FrankWolfe(rounds=0))
     J = 3.0 * rng.standard_normal(24)
     strong = np.concatenate([rng.standard_normal(32), np.outer(J, [1, -1, -1, 1]).ravel()])
-    (state,) = learner.states(batch, features, strong)
+    state = learner.fit(batch, features, start=strong)
     assert "(10 examples had none)" in str(state.certificate)
 
 

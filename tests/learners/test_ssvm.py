@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from mlestruct.features import Dense
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import ssvm
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Paths, chain
 from mlestruct.structures.batch import Batch

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
+from mlestruct.digest import digest
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
@@ -15,6 +16,7 @@ from mlestruct.learners.tree_reweighted import match_moments, trw, trw_tightest
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import counting_numbers
 from mlestruct.testing import vertices
+from tests.reference.descents import rounds as said
 
 RHOS = [0.5, "trees", 0.7]
 
@@ -71,27 +73,27 @@ def test_the_bound_only_falls_between_rounds(grid):
     """At every round's weights the next ρ bounds log Z lower, and never below the exact one."""
     graph, batch, features = grid
     learner = trw_tightest(rounds=4, regulariser=0.1, solver=ms.FrankWolfe(tol=1e-7, rounds=300))
-    rounds = list(learner.states(batch, features))
+    rounds = said(learner, batch, features)
     assert len(rounds) > 2
 
     def bound(theta, rho):
         scores = features.potentials(theta)
-        return marginals(batch, scores, rho=rho.__getitem__).upper
+        return marginals(batch, scores, rho=lambda one: rho[digest(one)]).upper
 
     for one, after in pairwise(rounds):
         theta = one.theta
-        before, fallen = bound(theta, one.own), bound(theta, after.own)
+        before, fallen = bound(theta, one.learned), bound(theta, after.learned)
         assert fallen.sum() < before.sum()
         assert (fallen > exact(batch, features.potentials(theta)).log_z).all()
         assert after.certificate.objective > one.certificate.objective
-        assert graph.bound(graph.counting(after.own[graph])).kind == "upper"
+        assert graph.bound(graph.counting(after.learned[digest(graph)])).kind == "upper"
 
 
 def test_a_rounds_gap_covers_all_weights_and_all_trees(grid):
     """No later round gains more than an earlier round's gap said was left."""
     _, batch, features = grid
     learner = trw_tightest(rounds=6, regulariser=0.1, solver=ms.FrankWolfe(tol=1e-7, rounds=300))
-    proofs = [one.certificate for one in learner.states(batch, features)]
+    proofs = [one.certificate for one in said(learner, batch, features)]
     best = max(proof.objective for proof in proofs)
     for proof in proofs:
         assert best <= proof.objective + proof.gap + 1e-9

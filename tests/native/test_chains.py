@@ -9,6 +9,7 @@ import mlestruct as ms
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import solve
 from mlestruct.inference.forests import ForwardBackward
+from mlestruct.learning.tied_weights import padded
 from mlestruct.native._door import (
     AttributeRows,
     ChainShape,
@@ -19,7 +20,6 @@ from mlestruct.native._door import (
     label_sequences,
     tied_marginals,
 )
-from mlestruct.objectives.tied_weights import padded
 from tests.inference.graph.test_forward_backward import by_numpy
 
 SIZES = [1, 2, 3, 7, 8, 9, 16, 17, 25]

@@ -10,12 +10,13 @@ from scipy.optimize import linear_sum_assignment
 
 from mlestruct.dual import Dual
 from mlestruct.features import Dense
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Counted, Solver, Validated, memory, remember, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
+from tests.reference.descents import solved
 
 NONE = -1
 SHAPES = [(1, 1), (1, 4), (2, 2), (3, 5), (7, 7), (6, 13), (20, 20), (12, 40)]
@@ -161,7 +162,7 @@ def test_tied_scores_give_the_same_bits_for_any_number_of_workers(shards):
     dual = tied()
     oracle = resolve(None, dual.batch)
     runs = [
-        list(FrankWolfe(tol=0.0, rounds=30, shards=shards, workers=workers).run(dual, oracle))
+        solved(FrankWolfe(tol=0.0, rounds=30, shards=shards, workers=workers), dual, oracle)
         for workers in (1, 4, 1)
     ]
     for run in runs[1:]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlestruct.families.consistency.camel import Camel, Linearisation
 from mlestruct.features import Dense
-from mlestruct.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.structures import ClusterGraph
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch

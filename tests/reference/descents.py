@@ -1,12 +1,25 @@
-"""L-BFGS on a function, for whoever has one."""
+"""Steps of L-BFGS one by one, and the rounds of a learner, for tests that look at each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
-from mlestruct.lbfgs import Function, Kinks, Step, descent, next_step
+import numpy as np
+
+from mlestruct.learning.lbfgs import LBFGS, Function, Kinks
+from mlestruct.learning.loop import Found
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
+
+
+class Step(NamedTuple):
+    """A point with value and gradient, whether the descent moved there, and its state."""
+
+    theta: Array
+    value: float
+    gradient: Array
+    moved: bool
+    state: Any
 
 
 def minimise(
@@ -15,9 +28,39 @@ def minimise(
     memory: int = 10,
     kinks: Kinks | None = None,
     first: float | None = None,
-    since: Tree = None,
+    state: Any = None,
 ) -> Iterator[Step]:
-    """The steps of :func:`descent` on a function."""
-    asking = descent(theta, memory, kinks, first, since)
-    while (step := next_step(asking, objective)) is not None:
-        yield step
+    """Every point of a descent."""
+    descent, moved = LBFGS(objective, theta, memory, kinks, first, state), True
+    while moved:
+        moved = descent.step()
+        yield Step(descent.z, descent.value, descent.gradient, moved, descent.state())
+
+
+def rounds(learner: Any, batch: Any, features: Any, start: Any = None) -> list[Found]:
+    """What a learner says after every round, to the end."""
+    said: list[Found] = []
+    learner.fit(batch, features, start=start, told=said.append)
+    assert np.isfinite(said[-1].theta).all()
+    return said
+
+
+def solved(solver: Any, dual: Any, oracle: Any, start: Any = None, **more: Any) -> list[Found]:
+    """What a solver says after every round, to the end."""
+    said: list[Found] = []
+    solver.solve(dual, oracle, start, told=said.append, **more)
+    return said
+
+
+class Stopped(Exception):
+    """What :func:`until` raises."""
+
+
+def until(round: int) -> Any:
+    """A function that is told of rounds, and ends the fit at one of them."""
+
+    def told(said: Found) -> None:
+        if said.round == round:
+            raise Stopped
+
+    return told

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from mlestruct.features import Dense
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.learners import ssvm
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching
 from mlestruct.structures.batch import Batch
 from tests.reference.cases import Fields, Malformed
 from tests.reference.core import Got
+from tests.reference.descents import solved as run
 from tests.reference.factor_graphs import nodes_of, p1, pairwise
 from tests.reference.matchings import DEGREES
 from tests.reference.solving import (
@@ -69,11 +70,10 @@ def first_step(inputs: Fields, expected: Fields) -> Iterator[Got]:
     batch, features, lam = labelled(inputs)
     dual = learning_dual(batch, features, 1.0, lam)
     oracle = oracle_for(batch)
-    states = FrankWolfe(step="batch", warm=0, rounds=1, tol=0.0, centre=False).run(dual, oracle)
-    first = next(states)
+    solver = FrankWolfe(step="batch", warm=0, rounds=1, tol=0.0, centre=False)
+    first, second = run(solver, dual, oracle)
     tau, theta, proof = first.tau.copy(), first.theta.copy(), first.certificate
     vertices, _ = oracle.many(batch, dual.scores(theta) + dual.entropy.grad(tau))
-    second = next(states)
     change = vertices - tau
 
     def items() -> Iterator[Got]:

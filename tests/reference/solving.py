@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from mlestruct.dual import Dual, certificate
 from mlestruct.features import Features, NoFeatures
-from mlestruct.frank_wolfe import FrankWolfe
 from mlestruct.inference.exact import exact, outcomes
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Validated, resolve
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Structure

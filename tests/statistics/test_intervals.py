@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 import mlestruct as ms
 from mlestruct.features import Dense
 from mlestruct.inference.exact import outcomes
-from mlestruct.statistics import Identified, Problem, intervals, problem
+from mlestruct.statistics import Identified, UnitLikelihood, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import Units
 from mlestruct.structures.batch import Batch
@@ -164,7 +164,7 @@ def test_no_interval_where_none_is_honest(rng):
     assert len(exact.rows) == 3
     assert "one example cannot show otherwise" in str(exact)
     known = problem(*drawn(STRUCTURES["perfect"], 3, rng), 0.5)
-    far = Problem(known.model, None, known.unit)
+    far = UnitLikelihood(known.model, None, known.unit)
     assert "3 examples: their" in intervals(far, NAMES).refused
     flat = ms.Dense.of(batch, np.ones((16, 1)))
     assert "tell nothing" in intervals(problem(batch, flat, summed=True), ["one"]).refused
@@ -262,7 +262,9 @@ def test_a_weight_that_one_example_alone_tells_has_no_variance_between_units(rng
     assert found["a"].error > 0.5  # one example of nine outcomes tells no more
     assert found["a"].high - found["a"].low > 2.5
     assert found.assumes.endswith("right, but for what one unit alone tells (a)")
-    assert "alone tells" in intervals(Problem(asked.model, None, asked.unit), NAMES[:2]).refused
+    assert (
+        "alone tells" in intervals(UnitLikelihood(asked.model, None, asked.unit), NAMES[:2]).refused
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 9, 12])

@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from mlestruct import Batch, Certificate, Entropy, FrankWolfe, Regulariser, certificate
-from mlestruct.checkpoint import Loop
-from mlestruct.digest import digest
-from mlestruct.drive import Progress, drive, within
-from mlestruct.drive import last as ended
 from mlestruct.dual import Dual
+from mlestruct.engine import engine_of
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
 from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Reweighted, Route, Search
 from mlestruct.inference.predict import unproven
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.learners.model import Fits, check_problem, ridge_of
+from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
+from mlestruct.learning.likelihood import likelihood
+from mlestruct.learning.loop import Found, Loop
+from mlestruct.learning.minimise import minimise
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import Structure
 from mlestruct.structures.base import Array
 from mlestruct.structures.entropy import Counting, Rho, counting_numbers, in_words
 from mlestruct.structures.regions import Cover
-from mlestruct.train.direct import direct
-from mlestruct.trees import Tree
 
 ROUTES = ("auto", "direct", "frank_wolfe", "coupled")
 CONSISTENT = 1e-9  # a disagreement of tables that certificates still accept
@@ -54,7 +52,7 @@ class Linearisation:
 
 
 @dataclass(frozen=True)
-class Camel(Fits):
+class Camel(Learns):
     """max H(τ) − R*(Σ w_m (φ_m − Φ_mᵀτ_m)) over consistent tables, by a convex problem a round.
 
     H has the counting numbers of ``rho`` (default 1, Bethe). What counts positively is kept; the
@@ -129,33 +127,85 @@ class Camel(Fits):
         ridge = ridge_of(1.0 if self.regulariser is None else self.regulariser, features.d)
         return Dual(shaped, features, replace(kept, batch=shaped), ridge)
 
-    def states(self, batch: Batch[Any], features: Features) -> Iterator[Progress]:
-        """Every round, its objective that of the whole with the sign of a dual (it falls).
-
-        The last is stationary, or ran out of ``rounds``.
-        """
-        budget = replace(self.solver.budget, tol=self.tol, rounds=self.rounds - 1)
-        return drive(_Rounds(self, batch, features, self.name), budget, self.solver.checkpoint)
-
-    def each(self, batch: Batch[Any], features: Features) -> Iterator[Linearisation]:
+    def each(self, batch: Batch[Any], features: Features) -> list[Linearisation]:
         """Every round of a fit that no checkpoint keeps."""
-        alone = replace(self, solver=replace(self.solver, checkpoint=None))
-        return (said.own for said in alone.states(batch, features))
+        rounds: list[Linearisation] = []
+        loop = Loop.begin(None, self.name, **self.solver.limits)
+        self._linearise(batch, features, loop, rounds)
+        return rounds
+
+    def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
+        """Solve one linearisation after the other, from the learner's own beginning.
+
+        The objective is that of the whole with the sign of a dual (it falls). The last round is
+        stationary, or ran out of ``rounds``.
+        """
+        return self._linearise(batch, features, loop, [])
+
+    def _linearise(
+        self, batch: Batch[Any], features: Features, loop: Loop, rounds: list[Linearisation]
+    ) -> Found:
+        linear, plain = self.entropy(batch)[1], self.dual(batch, features)
+        number, at, before, last = 0, None, -np.inf, None
+        if self.start == "empirical":
+            at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
+        if loop.state is not None:
+            number, at, before, (theta, delta, tau, proof, *rest) = loop.state
+            last = Solved(theta, delta, tau, Certificate(*proof), *rest)
+        oracle, loop.rounds = Validated(resolve(self.oracle, batch)), self.rounds - 1
+        while True:
+            last = self.solve(self.dual(batch, features, at), oracle, last, loop)
+            slope = np.zeros(batch.size) if at is None else linear.grad(at)
+            moved = float(np.abs(linear.grad(last.tau) - slope).max())
+            objective = float(batch.weight @ linear.each(last.tau)) - plain.value(last.tau)
+            gain, before, at = objective - before, objective, last.tau
+            own = last.proof, last.theta, last.tau, last.delta
+            rounds.append(Linearisation(number, objective, *own, moved))
+            said = self._said(batch, last, number, objective, moved)
+            # The tangent no longer moves, or the gain is within the proof's own gap.
+            hidden = len(last.x) == 0 and gain <= last.proof.gap
+            still = self.rounds == 1 or moved <= self.tol or hidden
+            lacks = "" if last.proof.relative <= self.solver.tol else "proof"
+            why = loop.over(said, lacks if still else "")
+            if why or still:
+                why = "" if still and not lacks else lacks or why if why == "rounds" else why
+                return loop.end(said, why)
+            loop.tell(said)
+            number += 1
+            loop.save((number, at, before, astuple(last)))
+
+    def _said(
+        self, batch: Batch[Any], found: Solved, number: int, objective: float, moved: float
+    ) -> Found:
+        proof, route = found.proof, "direct" if self.direct else "frank_wolfe"
+        if self.rounds > 1:
+            words = f"{proof.polytope} in this round; as a whole stationary to {moved:.1e}"
+            bound = str(Entropy.of(batch, self.rho, allow_nonconvex=True).bound)
+            proof = replace(proof, objective=-objective, polytope=words, bound=bound)
+        calls, asking = found.calls, found.asking
+        return Found(
+            found.theta, proof, found.tau, found.tau, number, calls, len(batch), route,
+            asking=asking,
+        )  # fmt: skip
 
     def solve(self, dual: Dual, oracle: Oracle[Any], last: Solved | None, loop: Loop) -> Solved:
         """One round's problem, from where the last one ended."""
         hard, none = self.regulariser is None, np.zeros(0)
         calls, asking = (0, 0.0) if last is None else (last.calls, last.asking)
-        solver, messages = within(self.solver, loop, calls), self._messages(dual)
+        limits = self.solver.limits | {"calls": loop.left(calls)}
+        messages = self._messages(dual)
         if messages is not None or not self.direct:
             if messages is not None:
+                engine = engine_of(self.solver.engine, self.solver.workers)
+                problem = likelihood(dual, messages, engine, oracle)
                 start = None if last is None else last.theta
-                found = ended(direct(dual, oracle, messages, solver, start))
+                found = minimise(problem, loop.inside("direct", **limits), start)
             elif hard or not self.consistent:
                 what = "hard moments have" if hard else "tables without consistency have"
                 raise ValueError(f"{what} no oracle; use route='direct'")
             else:
-                found = solver.solve(dual, oracle, None if last is None else last.tau)
+                start = None if last is None else last.tau
+                found = self.solver.on(dual, oracle, loop.inside("frank_wolfe", **limits), start)
             calls, asking = calls + found.calls, asking + found.asking
             return Solved(
                 found.theta, none, found.tau.copy(), found.certificate, none, calls, asking
@@ -165,8 +215,7 @@ class Camel(Fits):
             calls + len(dual.batch),
         )
         start = self._from_pieces(coupled, loop) if last is None else last.x
-        limits = self.solver.tol, self.solver.seconds
-        x = coupled.solve(start, 2000, *limits, keeps=loop)
+        x = coupled.solve(start, loop.inside("coupled", tol=self.solver.tol, rounds=2000))
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
             proof, theta = _by_duality(coupled, x, tau), coupled.attained(theta)
@@ -179,7 +228,7 @@ class Camel(Fits):
         if not self.consistent:
             return None
         pieces = Coupled(coupled.dual, False, coupled.ridge)
-        apart = pieces.solve(seconds=self.solver.seconds, keeps=loop)
+        apart = pieces.solve(None, loop.inside("pieces", tol=0.0, rounds=2000))
         return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
     @property
@@ -191,80 +240,6 @@ class Camel(Fits):
         if not self.direct or self.route == "coupled" or not self.consistent:
             return None
         return None if self.regulariser is None else routine(dual.entropy)
-
-    def run(self, problem: Any, given: Any, last: Any, loop: Loop) -> Iterator[Progress]:
-        """From its own beginning."""
-        solver = replace(self.solver, checkpoint=loop)
-        return replace(self, regulariser=given, solver=solver).states(*problem)
-
-
-@dataclass(frozen=True)
-class _Rounds:
-    """CAMEL's linearisations, one after the other: a method for the loop."""
-
-    learner: Camel
-    batch: Batch[Any]
-    features: Features
-    name: str
-    size: int = 0
-
-    def setting(self) -> dict[str, Any]:
-        own = ("rho", "concave", "start", "rounds", "tol", "consistent")
-        return {name: digest(getattr(self.learner, name)) for name in own}
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        learner, batch, features = self.learner, self.batch, self.features
-        linear, plain = learner.entropy(batch)[1], learner.dual(batch, features)
-        number, at, before, solution = 0, None, -np.inf, None
-        if learner.start == "empirical":
-            at = (1 - SMOOTHING) * mean_targets(batch) + SMOOTHING * _uniform(batch)
-        if loop.tree is not None:
-            number, at, before, (theta, delta, tau, proof, *rest) = loop.tree
-            solution = Solved(theta, delta, tau, Certificate(*proof), *rest)
-        oracle = Validated(resolve(learner.oracle, batch))
-
-        def where() -> Tree:
-            assert solution is not None
-            return number, at, before, astuple(solution)
-
-        while True:
-            dual = learner.dual(batch, features, at)
-            solution = learner.solve(dual, oracle, solution, loop)
-            slope = np.zeros(batch.size) if at is None else linear.grad(at)
-            moved = float(np.abs(linear.grad(solution.tau) - slope).max())
-            objective = float(batch.weight @ linear.each(solution.tau)) - plain.value(solution.tau)
-            yield self._progress(solution, number, objective, before, moved)
-            number, at, before = number + 1, solution.tau, objective
-            loop.save(where)
-
-    def _progress(
-        self, found: Solved, number: int, objective: float, before: float, moved: float
-    ) -> Progress:
-        """Done where the tangent no longer moves, or the gain is within the proof's own gap."""
-        learner, proof = self.learner, found.proof
-        hidden = len(found.x) == 0 and objective - before <= proof.gap
-        still = learner.rounds == 1 or moved <= learner.tol or hidden
-        lacks = "" if proof.relative <= learner.solver.tol else "proof"
-        own = Linearisation(number, objective, proof, found.theta, found.tau, found.delta, moved)
-        if learner.rounds > 1:
-            words = f"{proof.polytope} in this round; as a whole stationary to {moved:.1e}"
-            bound = str(Entropy.of(self.batch, learner.rho, allow_nonconvex=True).bound)
-            proof = replace(proof, objective=-objective, polytope=words, bound=bound)
-        return Progress(
-            round=number,
-            calls=found.calls,
-            examples=len(self.batch),
-            certificate=proof,
-            theta=found.theta,
-            tau=found.tau,
-            at=found.tau,
-            route="direct" if learner.direct else "frank_wolfe",
-            asking=found.asking,
-            own=own,
-            left=0.0 if still and not lacks else np.inf,
-            over=lacks if still else "",
-            short=lacks,
-        )
 
 
 @dataclass(frozen=True)
@@ -366,7 +341,7 @@ def binding(
     """Do the consistency constraints of CAMEL(0) bind? Both problems are solved by their duals."""
     loose = Camel("piecewise", regulariser, rounds=1, consistent=False, route="direct")
     tied = Coupled(loose.dual(batch, features), ridge=regulariser is not None)
-    apart, *_ = loose.each(batch, features)
+    apart = loose.each(batch, features)[0]
     none = np.zeros(tied.B.shape[0])
     start = np.concatenate([np.where(np.isfinite(apart.theta), apart.theta, 0.0), none])
     cost = -apart.certificate.objective - tied(tied.solve(start))[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,14 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct import Batch, Certificate
-from mlestruct.checkpoint import AnyCheckpoint, Loop, never
-from mlestruct.digest import digest
-from mlestruct.drive import Budget, Progress, drive, last
 from mlestruct.dual import Dual
-from mlestruct.lbfgs import descent, next_step
+from mlestruct.learning.lbfgs import LBFGS
+from mlestruct.learning.loop import NONE, Found, Loop
+from mlestruct.limits import OutOfTime
 from mlestruct.structures.base import Array
 from mlestruct.structures.regions import Cover
-from mlestruct.trees import Tree
 
 NEWTON = 600  # weights and multipliers up to which the last digits come from dense Newton steps
 
@@ -89,24 +85,47 @@ class Coupled:
         """How far a value with this slope is from the least, where the slope in δ is none."""
         return float((slope[: self.d] ** 2 / (2 * self.dual.regulariser.lam)).sum())
 
-    def solve(
-        self,
-        start: Array | None = None,
-        rounds: int = 2000,
-        tol: float = 0.0,
-        seconds: float | None = None,
-        keeps: AnyCheckpoint = None,
-    ) -> Array:
+    def solve(self, start: Array | None = None, loop: Loop | None = None) -> Array:
         """(θ, δ) by L-BFGS from a start, the last digits by Newton where that is affordable.
 
-        Without multipliers, a gap below ``tol`` relative is enough.
+        Without multipliers, a gap below the loop's ``tol``, relative, is enough.
         """
         x = np.zeros(self.d + self.B.shape[0]) if start is None else start
         if not self.dual.regulariser.plain:
             raise ValueError("this dual takes a ridge alone; use route='frank_wolfe'")
-        budget = Budget(tol, rounds, seconds)
-        end = last(drive(_Descending(self, x, astuple(budget), len(self.c)), budget, keeps))
+        end = self._descend(x, Loop(tol=0.0, rounds=2000) if loop is None else loop)
         return self._newton(end.theta) if end.short and len(x) <= NEWTON else end.theta
+
+    def _descend(self, x: Array, loop: Loop) -> Found:
+        if loop.found is not None:
+            return loop.found
+        examples = len(self.dual.batch)
+        said: Found | None = None
+        number, where = (0, None) if loop.state is None else loop.state
+        provable = self.ridge and self.B.shape[0] == 0
+
+        def evaluate(x: Array) -> tuple[float, Array]:
+            if said is not None and loop.late():
+                raise OutOfTime
+            return self(x)
+
+        descent = LBFGS(evaluate, x, state=where)
+        while True:
+            try:
+                moved = descent.step()
+            except OutOfTime:  # the last point stands
+                if said is None:
+                    raise
+            gap = self.gap(descent.gradient) if provable else np.inf
+            proof = Certificate(gap, 0.0, -descent.value, "product of simplices", "none")
+            calls, flat = (number + 1) * examples, np.abs(descent.gradient).max(initial=0.0) < 1e-12
+            said = Found(descent.z, proof, NONE, NONE, number, calls, examples, "direct")
+            why = loop.over(said, "step" if flat or not moved else "")
+            if why or proof.relative <= loop.tol:
+                return loop.end(said, "" if proof.relative <= loop.tol else why)
+            loop.tell(said)
+            number += 1
+            loop.save(lambda: (number, descent.state()))  # noqa: B023
 
     def _newton(self, x: Array) -> Array:
         """Steps that shrink the slope; directions without curvature are left alone."""
@@ -173,44 +192,6 @@ class Coupled:
     def violation(self, x: Array) -> float:
         """The largest disagreement of two tables about a marginal."""
         return float(np.abs(self.B @ self.tables(x)[1]).max(initial=0.0))
-
-
-@dataclass(frozen=True)
-class _Descending:
-    """L-BFGS on a coupled dual, as a method for the loop."""
-
-    coupled: Coupled
-    start: Array
-    limits: tuple[Any, ...]
-    size: int
-    name: str = "coupled"
-
-    def setting(self) -> dict[str, Any]:
-        own = {"start": digest(self.start), "limits": self.limits}
-        return {**self.coupled.dual.named(), **own}
-
-    def rounds(self, loop: Loop) -> Iterator[Progress]:
-        coupled, examples = self.coupled, len(self.coupled.dual.batch)
-        number, since = (0, None) if loop.tree is None else loop.tree
-        asking = descent(self.start, since=since)
-        provable = coupled.ridge and coupled.B.shape[0] == 0
-
-        def where() -> Tree:
-            return number, step.where()  # type: ignore[union-attr]
-
-        late = never  # before the first step
-        while (step := next_step(asking, coupled, late)) is not None:
-            late = loop.late
-            gap = coupled.gap(step.gradient) if provable else np.inf
-            proof = Certificate(gap, 0.0, -step.value, "product of simplices", "none")
-            flat = np.abs(step.gradient).max(initial=0.0) < 1e-12
-            over = "step" if flat or not step.moved else ""
-            calls = (number + 1) * examples
-            said = Progress(number, calls, examples, proof, step.theta, route="direct", over=over)
-            yield said
-            number += 1
-            loop.save(where)
-        yield replace(said, round=number, calls=calls + examples)
 
 
 def mean_targets(batch: Batch[Any]) -> Array:

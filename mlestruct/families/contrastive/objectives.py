@@ -21,8 +21,8 @@ from mlestruct.families.contrastive.belief_optimisation import (
 )
 from mlestruct.inference.mean_field import compiled, uniform
 from mlestruct.inference.routine import Routine
+from mlestruct.learning.problem import Objective, Values
 from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
-from mlestruct.objectives.base import Objective, Values
 from mlestruct.structures.base import Array
 from mlestruct.trees import Tree
 

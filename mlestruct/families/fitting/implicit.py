@@ -17,8 +17,7 @@ from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, pseudo_likelihood, refuse, scored
-from mlestruct.objectives import Head, Surrogate
-from mlestruct.objectives.base import Objective, Values
+from mlestruct.learning.problem import Head, Objective, Surrogate, Values
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_count

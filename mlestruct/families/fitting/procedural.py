@@ -16,7 +16,7 @@ from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
-from mlestruct.objectives.base import Objective, Values
+from mlestruct.learning.problem import Objective, Values
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.entropy import Rho

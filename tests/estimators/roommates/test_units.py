@@ -8,7 +8,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.families.joint.prediction import Mixture
-from mlestruct.objectives.base import Sum
+from mlestruct.learning.problem import Problem
 
 COUNT = 24
 PAIRS = [(f"p{k}", f"p{k + COUNT // 2}") for k in range(COUNT // 2)]
@@ -76,13 +76,13 @@ def test_far_off_answers_that_matter_are_learned_in_few_evaluations(monkeypatch)
     for number, k in enumerate([0, 3, 9], start=1):
         table["tidy"][k] = -1e10 * number
     table["tidy"][5] = float("nan")
-    asked = Sum.__call__
+    asked = Problem.value_and_gradient
 
     def counted(self, theta):
         assert next(count) < 20_000
         return asked(self, theta)
 
-    monkeypatch.setattr(Sum, "__call__", counted)
+    monkeypatch.setattr(Problem, "value_and_gradient", counted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ms.ConvergenceWarning)
         model = ms.RoommateModel(ordinal=("tidy", "night"), missing="neutral").fit(table, PAIRS)

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.engine import Serial
 from mlestruct.families.contrastive.objectives import BetheSteps, Contrastive
 from mlestruct.inference.exact import exact
 from mlestruct.learners import contrastive, lbp
 from mlestruct.learners.primal import only_seen
-from mlestruct.objectives.base import Head, Share, Sum
-from mlestruct.train.descents import SmallBatches
+from mlestruct.learning.descents import SmallBatches
+from mlestruct.learning.problem import Head, ObjectivePart
 from papers.relaxations import GibbsSteps
+from tests.reference.descents import rounds
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
 
@@ -45,12 +45,9 @@ def test_the_k_step_gradient_vanishes_at_the_end(k, rng):
     """Φᵀ(τ_k − data) + λθ = 0: what truncated learning solves, though no objective has it."""
     batch, features = grids(rng)
     model = contrastive(solver=ms.FrankWolfe(tol=1e-9, rounds=300), k=k).fit(batch, features)
-    total = Sum(
-        Serial().start(
-            Share.whole(Contrastive(BetheSteps(k)), batch, {"score": Head(features)}).split()
-        )
-    )
-    value, slope = total(model.theta)
+    heads = {"score": Head(features)}
+    part = ObjectivePart(batch=batch, objective=Contrastive(BetheSteps(k)), heads=heads)
+    (value, slope, _), _ = part.evaluate(model.theta, 0.0, None)
     assert np.abs(slope + model.theta).max() < 1e-3
     reached = value + 0.5 * model.theta @ model.theta
     assert -model.certificate.objective == pytest.approx(reached, abs=1e-9)
@@ -65,7 +62,7 @@ def test_learning_does_not_run_away(free_energy):
     X = [np.stack([np.ones(36), x.ravel()], axis=1) for x in train.X]
     solver = ms.FrankWolfe(tol=1e-3, rounds=60)
     learner = contrastive(regulariser=0.1, k=20, free_energy=free_energy, solver=solver)
-    states = list(learner.states(batch, ms.Tied.of(batch, X)))
+    states = rounds(learner, batch, ms.Tied.of(batch, X))
     values = -np.array([state.certificate.objective for state in states])
     assert (values[1:] <= 1.1 * values[:-1] + 1).all()
     assert values[-1] < 0.5 * values[0]

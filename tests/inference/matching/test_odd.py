@@ -10,7 +10,7 @@ from mlestruct.inference import best
 from mlestruct.inference.matching.odd import Family, HullScaling, HullState, binding
 from mlestruct.inference.matching.scaling import Scaling
 from mlestruct.inference.routine import routine
-from mlestruct.objectives import Sum
+from mlestruct.learning.problem import Problem
 from mlestruct.structures.entropy import Entropy
 from tests.structures.test_matching_general import listed
 
@@ -156,7 +156,7 @@ def test_a_fit_ended_anywhere_goes_on_with_the_same_bits(rho, tmp_path, monkeypa
     assert whole.route == "direct"
     assert whole.certificate.relative <= 1e-7
     assert any(len(sets) for sets in binding(Entropy.of(batch, rho), X @ whole.theta))
-    ask, left, kept = Sum.__call__, [0], ms.Checkpoint(tmp_path / "fit", every=1)
+    ask, left, kept = Problem.value_and_gradient, [0], ms.Checkpoint(tmp_path / "fit", every=1)
 
     def mortal(self, theta):
         left[0] -= 1
@@ -164,7 +164,7 @@ def test_a_fit_ended_anywhere_goes_on_with_the_same_bits(rho, tmp_path, monkeypa
             raise KeyboardInterrupt
         return ask(self, theta)
 
-    monkeypatch.setattr(Sum, "__call__", mortal)
+    monkeypatch.setattr(Problem, "value_and_gradient", mortal)
     for ends in (20, 90, 1000):
         left[0] = ends
         try:

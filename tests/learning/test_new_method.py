@@ -1,4 +1,4 @@
-"""A new method for the loop is one class: budgets, checkpoints, engines and models follow."""
+"""A new method is one function with a loop of its own: budgets, checkpoints and engines follow."""
 
 from __future__ import annotations
 
@@ -10,84 +10,62 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.checkpoint import Checkpoint, Loop
-from mlestruct.digest import named
-from mlestruct.drive import Progress, drive
 from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
-from mlestruct.learners.model import Fits, ridge_of
-from mlestruct.learners.primal import scored
-from mlestruct.objectives import Sum, Surrogate
-from mlestruct.objectives.base import Share
-from mlestruct.structures.entropy import Entropy
+from mlestruct.learners import Learns
+from mlestruct.learners.base import ridge_of
+from mlestruct.learning.checkpoints import Checkpoint
+from mlestruct.learning.likelihood import likelihood
+from mlestruct.learning.loop import Found
+from mlestruct.learning.problem import Problem
+from mlestruct.oracle import resolve
 
 
-# What CONTRIBUTING.md, "How to add a method for the loop", asks for: this class.
-@dataclass(frozen=True)
-class Downhill:
+# What CONTRIBUTING.md, "How to add a method", asks for: this function.
+def downhill(problem, loop):
     """Steps along −gradient of R + Σ, each half as long as the last until it goes down."""
-
-    batch: Any
-    features: Any
-    ridge: Any
-    engine: Any
-    name: str = "downhill"
-
-    @property
-    def size(self) -> int:
-        return self.batch.size
-
-    def setting(self):
-        return named(self.batch, scored(self.batch, self.features), self.ridge)
-
-    def rounds(self, loop: Loop):
-        entropy, ridge = Entropy.of(self.batch), self.ridge
-        heads = scored(self.batch, self.features)
-        makers = Share.whole(Surrogate(routine(entropy)), self.batch, heads).split()
-        number, calls, length, theta = 0, 0, 1.0, np.zeros(self.features.d)
-
-        def where():
-            return number, calls, length, theta, running.memory()
-
-        with closing(self.engine.start(makers)) as running:
-            total = Sum(running)
-            if loop.tree is not None:
-                number, calls, length, theta, memory = loop.tree
-                running.remember(memory)
-            while True:
-                loop.save(where)
-                value, slope = total(theta)
-                calls += len(self.batch)
-                value += ridge.value(theta)
-                proof = Certificate(
-                    ridge.bracket(theta, -slope), 0.0, -value, "hull", str(entropy.bound)
-                )
-                yield Progress(number, calls, len(self.batch), proof, theta, route="direct")
-                pull, length, reached = slope + ridge.lam * theta, 2.0 * length, np.inf
-                while reached > value - 0.5 * length * (pull @ pull):
-                    length /= 2.0
-                    trial = theta - length * pull
-                    reached = total(trial)[0] + ridge.value(trial)
-                    calls += len(self.batch)
-                number, theta = number + 1, trial
+    ridge, d = problem.regulariser, len(problem.regulariser)
+    number, calls, length, theta, memory = loop.state or (0, 0, 1.0, np.zeros(d), None)
+    with closing(problem):
+        if memory is not None:
+            problem.remember(memory)
+        while True:
+            loop.save((number, calls, length, theta, problem.memory()))
+            value, slope = problem.value_and_gradient(theta)
+            value, calls = value + ridge.value(theta), calls + problem.examples
+            proof = Certificate(ridge.bracket(theta, -slope), 0.0, -value, "hull", "exact")
+            said = Found(theta, proof, round=number, calls=calls, examples=problem.examples)
+            why, met = loop.over(said), proof.relative <= loop.tol
+            if why or met:
+                return loop.end(said, "" if met else why)
+            loop.tell(said)
+            pull, length, reached = slope + ridge.lam * theta, 2.0 * length, np.inf
+            while reached > value - 0.5 * length * (pull @ pull):
+                length /= 2.0
+                trial = theta - length * pull
+                reached = problem.value_and_gradient(trial)[0] + ridge.value(trial)
+                calls += problem.examples
+            number, theta = number + 1, trial
 
 
 @dataclass(frozen=True)
-class Plain(Fits):
-    """The likelihood of chains, by :class:`Downhill`."""
+class Plain(Learns):
+    """The likelihood of chains, by :func:`downhill`."""
 
     regulariser: Any = 1.0
     solver: Any = field(default=ms.FrankWolfe(tol=1e-6))
     name: str = "plain"
     inference: Any = DEFAULT
 
-    def run(self, problem, given, last, loop):
-        batch, features = problem
+    def run(self, batch, features, loop, start):
+        dual = ms.mle_struct(regulariser=ridge_of(self.regulariser, features.d)).dual(
+            batch, features
+        )
         engine = engine_of(self.solver.engine, self.solver.workers)
-        ridge = ridge_of(given, features.d)
-        return drive(Downhill(batch, features, ridge, engine), self.solver.budget, loop)
+        oracle = resolve(None, batch)
+        return downhill(likelihood(dual, routine(dual.entropy), engine, oracle), loop)
 
 
 def plain(rho=None, oracle=None, route="auto", **settings) -> Plain:
@@ -132,7 +110,8 @@ def test_any_engine_and_any_end_give_the_same_bits(rng, tmp_path, monkeypatch):
     batch, features = problem(rng)
     whole = timeless(one(batch, features, tol=1e-6))
     assert timeless(one(batch, features, tol=1e-6, workers=2)) == whole
-    kept, ask, left = Checkpoint(tmp_path / "fit", every=1), Sum.__call__, [0]
+    kept, ask = Checkpoint(tmp_path / "fit", every=1), Problem.value_and_gradient
+    left = [0]
 
     def mortal(self, theta):
         left[0] -= 1
@@ -140,7 +119,7 @@ def test_any_engine_and_any_end_give_the_same_bits(rng, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return ask(self, theta)
 
-    monkeypatch.setattr(Sum, "__call__", mortal)
+    monkeypatch.setattr(Problem, "value_and_gradient", mortal)
     for ends in range(5, 1000):
         left[0] = ends
         try:

@@ -1,1 +1,0 @@
-"""The direct route: objectives of θ, minimised by L-BFGS or small batches."""
