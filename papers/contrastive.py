@@ -37,13 +37,18 @@ from mlestruct.estimators import SkipChainModel, capitalised_pairs
 from mlestruct.families.contrastive.objectives import BetheSteps, Limit
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
-from mlestruct.learning.descents import SmallBatches
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns
 from mlestruct.structures.entropy import Entropy
 from papers._run import Row, Setting, main
-from papers.relaxations import BlockSteps, FrankWolfeSteps, GibbsSteps, TreeSteps
+from papers.relaxations import (
+    BlockSteps,
+    FrankWolfeSteps,
+    GibbsSteps,
+    TreeSteps,
+    small_batches,
+)
 
 FOLDS, SEED = 5, 0
 QUARTERS, SAMPLE = 4, 60  # of all mails: so many of each to learn from, and as many to label
@@ -442,7 +447,7 @@ def others(setting: Setting) -> Iterator[Row]:
 
 def sampled(k: int, **settings: Any) -> Any:
     """Contrastive divergence by k Gibbs sweeps."""
-    return contrastive(free_energy=GibbsSteps(k), small=SmallBatches(), **settings)
+    return contrastive(free_energy=GibbsSteps(k), steps=small_batches(), **settings)
 
 
 def kikuchi(solver: ms.FrankWolfe, **settings: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -24,7 +24,9 @@ from mlestruct.families.contrastive.objectives import BeforeAfter, clamped, seen
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.graph.plan import neighbours
 from mlestruct.inference.sampling import labelled, random_labelling, swept
+from mlestruct.learning.descents import WeightDescent
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.entropy import Rho
 from mlestruct.trees import Tree
@@ -426,3 +428,56 @@ class GibbsSteps:
             tau[here] = labelled(free, swept(free, score, begin, self.steps, rng)).mean(axis=0)
         start, end = -batch.totals(scores * data), -batch.totals(scores * tau)
         return BeforeAfter(start, end, data, tau, (held,))
+
+
+class SmallBatches(WeightDescent):
+    """Proximal steps on ``size`` examples at a time, drawn without replacement; a step is an epoch.
+
+    θ ← prox(θ − η_t g) with g the mean gradient and η_t = length / (1 + length · t · λ/M) (Bottou):
+    no line search, so it serves objectives whose gradient is not their value's. For ``steps`` of a
+    :class:`mlestruct.learners.primal.Primal`: ``lambda part: partial(SmallBatches, part)``.
+    """
+
+    def __init__(
+        self,
+        part: Any,
+        function: Any,
+        regulariser: Regulariser,
+        theta: Array,
+        state: Tree = None,
+        *,
+        size: int = 32,
+        length: float = 0.1,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(function, regulariser, theta)
+        self.part, self.size, self.length, self.time = part, size, length, 0
+        self.at, self.rng = theta, np.random.default_rng(seed)
+        if state is not None:
+            self.at, self.time, self.rng.bit_generator.state = state
+
+    def state(self) -> Tree:
+        return self.at, self.time, self.rng.bit_generator.state
+
+    def step(self) -> bool:
+        count, theta, ridge = len(self.part.batch), self.at, self.regulariser
+        lam, order = ridge.lam / count, self.rng.permutation(count)
+        for first in range(0, count, self.size):
+            members = np.sort(order[first : first + self.size])
+            found, _ = self.part.select(members).evaluate(theta, 0.0, None)
+            eta = self.length / (1.0 + self.length * self.time * float(lam.min()))
+            pull = theta - eta * (found.gradient / len(members)) + eta * lam * ridge.prior
+            shrunk = np.sign(pull) * np.maximum(np.abs(pull) - eta * ridge.l1 / count, 0.0)
+            theta = np.clip(shrunk / (1.0 + eta * lam), ridge.lower, ridge.upper)
+            self.time += 1
+        value, self.gradient = self.of_theta(theta)
+        self.at, self.value = theta, value + ridge.value(theta)
+        return True
+
+    def point(self) -> tuple[Array, float, Array]:
+        return self.at, self.value, self.gradient
+
+
+def small_batches(**settings: Any) -> Any:
+    """``steps`` of a learner by small batches."""
+    return lambda part: partial(SmallBatches, part, **settings)

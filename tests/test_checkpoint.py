@@ -24,7 +24,6 @@ from mlestruct.learners import (
 )
 from mlestruct.learning.asking import Asked
 from mlestruct.learning.checkpoints import Checkpoint
-from mlestruct.learning.descents import SmallBatches
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.problem import Problem
 from mlestruct.oracle import resolve
@@ -32,6 +31,7 @@ from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.entropy import Entropy
+from papers.relaxations import small_batches
 
 
 @pytest.fixture(autouse=True)
@@ -154,7 +154,7 @@ LEARNERS = {
     "kinks": (grids(l1=0.3, lower=-0.2, upper=0.4), likelihood()),
     "preconditioned": (pairings(), likelihood()),
     "chains": (chains(), likelihood()),
-    "small batches": (grids(), partial(contrastive, small=SmallBatches(3))),
+    "small batches": (grids(), partial(contrastive, steps=small_batches(size=3))),
     "primal": (grids(), pseudo_likelihood),
     "restarts": (grids(), partial(lbp, sweeps=3, restarts=3)),
     "slopes": (grids(), partial(contrastive)),

@@ -52,11 +52,11 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
     """The direction equals the textbook recursion's, before and after the memory wraps around."""
     d, memory = 8, 3
     H = np.diag(rng.uniform(0.5, 3.0, d))
-    pairs, kept = StepPairs(d, memory), []
+    pairs, kept = StepPairs(memory), []
     theta = rng.standard_normal(d)
     for _ in range(7):
         new = theta + rng.standard_normal(d)
-        pairs.push(new, theta, H @ new, H @ theta)
+        pairs.push(new - theta, H @ new - H @ theta)
         kept = [*kept, (new - theta, H @ (new - theta))][-memory:]
         theta = new
         g = rng.standard_normal(d)

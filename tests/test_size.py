@@ -27,20 +27,20 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (3221, r"mlestruct/inference/"),
     "learning": (
-        5062,
+        4226,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
-    "statistics, metrics, scorers": (1528, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1530, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        8065,
+        8061,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (3000, r"mlestruct/estimators/"),
-    "families": (1779, r"mlestruct/families/"),
-    "extras": (1832, r"mlestruct/"),
+    "estimators": (3005, r"mlestruct/estimators/"),
+    "families": (1747, r"mlestruct/families/"),
+    "extras": (1836, r"mlestruct/"),
 }
-RAW = {"tests": 33975, "benchmarks": 7751}  # all lines, blank ones and comments included
+RAW = {"tests": 33948, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -16,11 +16,11 @@ from mlestruct.features import Shared, Tied
 from mlestruct.inference import best
 from mlestruct.inference.routine import routine
 from mlestruct.learning import problem
-from mlestruct.learning.descents import SmallBatches
 from mlestruct.learning.likelihood import part_of
 from mlestruct.learning.problem import LikelihoodPart
 from mlestruct.learning.tied import TiedPart
 from mlestruct.regulariser import Regulariser
+from papers.relaxations import small_batches
 from tests.reference.descents import minimise, rounds
 
 
@@ -98,9 +98,9 @@ def test_small_batches_come_near_the_optimum_and_repeat(rng):
     best = exact.fit(batch, features)
     thetas = []
     for _ in range(2):
-        small = SmallBatches(size=8, step=0.5, seed=1)
+        steps = small_batches(size=8, length=0.5, seed=1)
         solver = ms.FrankWolfe(tol=1e-3, rounds=150)
-        found = replace(ms.learners.lbp(regulariser=regulariser, solver=solver), small=small)
+        found = replace(ms.learners.lbp(regulariser=regulariser, solver=solver), steps=steps)
         model = found.fit(batch, features)
         thetas.append(model.theta)
         near = best.certificate.objective

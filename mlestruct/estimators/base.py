@@ -27,7 +27,7 @@ from mlestruct.features.dense import alike, levelled
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
 from mlestruct.learning.checkpoints import Unwritten
-from mlestruct.learning.loop import AnyCheckpoint, Loop
+from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
 from mlestruct.regulariser import Regulariser
@@ -175,15 +175,17 @@ class Estimator(Predictor):
         table, missed, work = None, list[float](), copy.copy(learnt)
         tried, judge = alphas, validation if len(alphas) > 1 else None
         try:
-            with loop.trusted():
-                if len(alphas) > 1 and validation is None:
-                    table, missed = work._held_out_scores(X, y, weight, alphas, loop)
-                    alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
-                work = learnt
-                found = learnt._learn(X, y, weight, alphas, loop, judge)
+            if len(alphas) > 1 and validation is None:
+                table, missed = work._held_out_scores(X, y, weight, alphas, loop)
+                alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
+            work = learnt
+            found = learnt._learn(X, y, weight, alphas, loop, judge)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
                 vars(self).update(vars(work))
+            raise
+        except BROKEN as error:
+            loop.blame(error)
             raise
         if judge is not None:
             table, missed = found[0], [alpha for alpha in found[1] if alpha != learnt.alpha_]

@@ -14,7 +14,7 @@ from mlestruct.digest import digest, named, shown
 from mlestruct.errors import refuse_removed
 from mlestruct.features import Features
 from mlestruct.learning.checkpoints import Unwritten
-from mlestruct.learning.loop import Found, Loop, Told
+from mlestruct.learning.loop import BROKEN, Found, Loop, Told
 from mlestruct.oracle import resolve
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.regulariser import Regulariser
@@ -77,19 +77,22 @@ class Learns:
         """
         keeps, setting = loop or self.solver.checkpoint, partial(self.setting, batch, features)
         loop = Loop.begin(keeps, self.name, setting, told=told, **self.solver.limits)
+        given = self.regulariser
         try:
-            with loop.trusted():
-                found = loop.found or self.run(batch, features, loop, start)
-                return self._model(loop.keep(found), loop)
+            found = loop.found or self.run(batch, features, loop, start)
+            return self._model(loop.keep(found), loop)
         except KeyboardInterrupt as ended:
             if loop.last is None:
                 raise
-            last = self._model(replace(loop.last, short="interrupted"), loop)
-            raise Interrupted(last, self.regulariser) from ended
+            last = replace(loop.last, short="interrupted")
+            raise Interrupted(self._model(last, loop), given) from ended
         except Unwritten as ended:
             if loop.last is not None:
                 last = replace(loop.last, short=loop.last.short or "interrupted")
-                ended.model, ended.given = self._model(last, loop), self.regulariser
+                ended.model, ended.given = self._model(last, loop), given
+            raise
+        except BROKEN as error:
+            loop.blame(error)
             raise
 
     def _model(self, found: Found, loop: Loop) -> Found:

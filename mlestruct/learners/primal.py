@@ -25,9 +25,7 @@ from mlestruct.inference.exact import ExactSums
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
 from mlestruct.learning.descents import (
     LEAST,
-    Epochs,
     SlopeDescent,
-    SmallBatches,
     WeightDescent,
     memory,
     units,
@@ -71,8 +69,8 @@ class Primal(Learns):
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
     Elsewhere ``doubt`` says why nothing is certified. Descents are begun anew ``restarts`` times at
-    most. Where the gradient is not the value's own, steps are judged by slopes alone; ``small``
-    takes stochastic ones instead, and a round is an epoch. θ holds the weights of all ``heads``,
+    most. Where the gradient is not the value's own, steps are judged by slopes alone; ``steps``
+    makes other descents of a part. θ holds the weights of all ``heads``,
     one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
     ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
     """
@@ -85,7 +83,7 @@ class Primal(Learns):
     solver: FrankWolfe = field(default=FrankWolfe())
     doubt: Doubt | None = None
     restarts: int = 0
-    small: SmallBatches | None = None
+    steps: Callable[[Part], Callable[..., WeightDescent]] | None = None
     heads: Heads = scored
     begin: Callable[[Batch[Any], Features], Array] | None = None
     inference: Inference = DEFAULT
@@ -119,8 +117,8 @@ class Primal(Learns):
             scale = units(batch, head.features, ridge.lam)
         kept = memory(batch.size, len(ridge)) if self.dear else LEAST
         steps: Any = partial(WeightDescent, memory=kept, scale=scale)
-        if self.small is not None:
-            steps = partial(Epochs, small=self.small, part=part)
+        if self.steps is not None:
+            steps = self.steps(part)
         elif not objective.exact_gradient:
             steps = partial(SlopeDescent, scale=scale)
         engine = engine_of(self.solver.engine, self.solver.workers)
@@ -134,7 +132,7 @@ class Primal(Learns):
 
     def of_seen(self, tol: float) -> Learns:
         """The learner itself where its objective knows what to do; else it is refused."""
-        summed = self.partly == "summed" and self.small is None
+        summed = self.partly == "summed" and self.steps is None
         return self if summed or self.partly == "seen" else super().of_seen(tol)
 
 

@@ -9,7 +9,6 @@ certificate stay those of θ.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -177,57 +176,3 @@ class SlopeDescent(WeightDescent):
 
     def state(self) -> Tree:
         return (super().state(), self.tried[0][1:]) if self.begun else None
-
-
-@dataclass(frozen=True)
-class SmallBatches:
-    """Proximal steps on ``size`` examples at a time, drawn without replacement each epoch.
-
-    θ ← prox(θ − η_t g) with g the mean gradient and η_t = step / (1 + step · t · λ/M) (Bottou):
-    no line search, so it serves objectives whose gradient is not their value's.
-    """
-
-    size: int = 32
-    step: float = 0.1
-    seed: int = 0
-
-
-class Epochs(WeightDescent):
-    """Steps are epochs of small batches of a part; the function is asked at their ends."""
-
-    def __init__(
-        self,
-        function: Function,
-        regulariser: Regulariser,
-        theta: Array,
-        state: Tree = None,
-        *,
-        small: SmallBatches,
-        part: Any,
-    ) -> None:
-        super().__init__(function, regulariser, theta)
-        self.small, self.part, self.time = small, part, 0
-        self.at, self.rng = theta, np.random.default_rng(small.seed)
-        if state is not None:
-            self.at, self.time, self.rng.bit_generator.state = state
-
-    def state(self) -> Tree:
-        return self.at, self.time, self.rng.bit_generator.state
-
-    def step(self) -> bool:
-        count, theta, ridge, small = len(self.part.batch), self.at, self.regulariser, self.small
-        lam, order = ridge.lam / count, self.rng.permutation(count)
-        for first in range(0, count, small.size):
-            members = np.sort(order[first : first + small.size])
-            found, _ = self.part.select(members).evaluate(theta, 0.0, None)
-            eta = small.step / (1.0 + small.step * self.time * float(lam.min()))
-            pull = theta - eta * (found.gradient / len(members)) + eta * lam * ridge.prior
-            shrunk = np.sign(pull) * np.maximum(np.abs(pull) - eta * ridge.l1 / count, 0.0)
-            theta = np.clip(shrunk / (1.0 + eta * lam), ridge.lower, ridge.upper)
-            self.time += 1
-        value, self.gradient = self.of_theta(theta)
-        self.at, self.value = theta, value + ridge.value(theta)
-        return True
-
-    def point(self) -> tuple[Array, float, Array]:
-        return self.at, self.value, self.gradient

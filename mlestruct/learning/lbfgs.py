@@ -66,15 +66,16 @@ class LBFGS:
         self.function, self.kinks, self.first = function, kinks, first
         self.z = z.copy() if kinks is None else np.clip(z, kinks.lower, kinks.upper)
         self.value, self.gradient, self.begun = np.inf, self.z, state is not None
-        self.pairs = StepPairs(len(z), memory)
+        self.pairs = StepPairs(memory)
         if state is not None:
             self.z, self.value, self.gradient, known = state
-            like((self.z, self.gradient), (z, z))
-            self.pairs.recall(known)
+            for one in (self.z, self.gradient, *(part for pair in known for part in pair)):
+                like(one, z)
+            self.pairs.pairs = known
 
     def state(self) -> Tree:
         """Where another descent can go on from: a tree of live arrays; None at its start."""
-        return None if not self.begun else (self.z, self.value, self.gradient, self.pairs.tree())
+        return None if not self.begun else (self.z, self.value, self.gradient, self.pairs.pairs)
 
     def step(self) -> bool:
         """Move to the next point, or at first evaluate the start; False if no step led on.
@@ -109,9 +110,9 @@ class LBFGS:
                     step = 0.5 * (low + high)
                 if high - low <= 1e-14 * max(low, 1e-300):
                     break
-            if found is not None or not self.pairs.order:
+            if found is not None or not self.pairs.pairs:
                 return self._move(found)
-            self.pairs.order = []  # stale curvature: once more, straight downhill
+            self.pairs.pairs = []  # stale curvature: once more, straight downhill
 
     def _projected_step(self, kinks: Kinks) -> bool:
         """The first projected step with enough decrease; its curvature may be any."""
@@ -128,83 +129,53 @@ class LBFGS:
                         found = new, reached, gradient
                         break
                 step *= 0.5
-            if found is not None or not self.pairs.order:
+            if found is not None or not self.pairs.pairs:
                 return self._move(found)
-            self.pairs.order = []
+            self.pairs.pairs = []
 
     def _downhill(self, slope: Array, free: Any = None) -> tuple[Array, float]:
         """Where to step, and how far at first."""
         direction = self.pairs.direction(slope, free)
         if float(direction @ slope) >= 0:
-            self.pairs.order, direction = [], -slope
-        if self.pairs.order:
+            self.pairs.pairs, direction = [], -slope
+        if self.pairs.pairs:
             return direction, 1.0
         return direction, self.first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
 
     def _move(self, found: Point | None) -> bool:
         if found is None:
             return False
-        self.pairs.push(found[0], self.z, found[2], self.gradient)
+        self.pairs.push(found[0] - self.z, found[2] - self.gradient)
         self.z, self.value, self.gradient = found
         return True
 
 
 class StepPairs:
-    """The last steps s and bends y; only S·g, Y·g and two sums of rows touch long vectors.
+    """The last steps s and bends y, of which H is made by the two-loop recursion."""
 
-    The two loops run on the (memory × memory) products of the rows, which are kept current.
-    """
+    def __init__(self, memory: int) -> None:
+        self.memory = memory
+        self.pairs: list[tuple[Array, Array]] = []
 
-    def __init__(self, d: int, memory: int) -> None:
-        self.s, self.y = np.zeros((memory, d)), np.zeros((memory, d))
-        self.sy, self.yy = np.zeros((memory, memory)), np.zeros((memory, memory))
-        self.order: list[int] = []
-
-    def tree(self) -> Tree:
-        return self.order, self.s, self.y, self.sy, self.yy
-
-    def recall(self, tree: Tree) -> None:
-        self.order, *rows = tree
-        self.s, self.y, self.sy, self.yy = like(rows, self.tree()[1:])
-
-    def push(self, new: Array, old: Array, fresh: Array, gradient: Array) -> None:
+    def push(self, s: Array, y: Array) -> None:
         """Remember a step, unless its curvature is lost in rounding."""
-        rows = len(self.s)
-        row = self.order[0] if len(self.order) == rows else min(set(range(rows)) - set(self.order))
-        s, y = self.s[row], self.y[row]
-        np.subtract(new, old, out=s)
-        np.subtract(fresh, gradient, out=y)
-        self.order = [k for k in self.order if k != row]
-        if not float(s @ y) > 1e-12 * float(y @ y):
-            return
-        self.order.append(row)
-        self.sy[:, row], self.yy[:, row] = self.s @ y, self.y @ y
-        self.sy[row], self.yy[row] = self.y @ s, self.yy[:, row]
+        if float(s @ y) > 1e-12 * float(y @ y):
+            self.pairs = [*self.pairs, (s, y)][-self.memory :]
 
     def direction(self, g: Array, free: NDArray[np.bool_] | None = None) -> Array:
         """−H g, on the free weights alone where some are held."""
-        if not self.order:
-            return -g
-        if free is None:
-            return self._loops(self.s, self.y, self.sy, self.yy, g)
-        out = np.zeros_like(g)
-        s, y = self.s[:, free], self.y[:, free]
-        out[free] = self._loops(s, y, s @ y.T, y @ y.T, g[free])
-        return out
-
-    def _loops(self, s: Array, y: Array, sy: Array, yy: Array, g: Array) -> Array:
-        used = [k for k in self.order if sy[k, k] > 1e-12 * yy[k, k]]
-        if not used:
-            return -g
-        s_g, y_g = s @ g, y @ g
-        alpha, beta = np.zeros(len(s)), np.zeros(len(s))
-        for k in reversed(used):
-            alpha[k] = (s_g[k] - sy[k] @ alpha) / sy[k, k]
-        scale = sy[used[-1], used[-1]] / yy[used[-1], used[-1]]
-        for k in used:
-            slope = scale * (y_g[k] - yy[k] @ alpha) + sy[:, k] @ beta
-            beta[k] = alpha[k] - slope / sy[k, k]
-        out: Array = (scale * alpha) @ y
-        out -= beta @ s
-        out -= scale * g
+        out = -g
+        if free is not None:
+            out[~free] = 0.0
+        pairs = self.pairs if free is None else [(s * free, y * free) for s, y in self.pairs]
+        used = [(s, y, sy) for s, y in pairs if (sy := float(s @ y)) > 1e-12 * float(y @ y)]
+        alphas = []
+        for s, y, sy in reversed(used):
+            alphas.append(float(s @ out) / sy)
+            out -= alphas[-1] * y
+        if used:
+            s, y, sy = used[-1]
+            out *= sy / float(y @ y)
+        for s, y, sy in used:
+            out += (alphas.pop() - float(y @ out) / sy) * s
         return out

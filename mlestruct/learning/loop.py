@@ -23,8 +23,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
 from time import perf_counter as clock
 from typing import Any
@@ -126,8 +125,10 @@ class Loop:
     """The limits of a fit, whom it tells, and its place in a file, if it has one.
 
     ``tol`` is the relative gap to reach, ``seconds`` are those of the whole fit, whose loops share
-    one clock; a loop inside has the ``calls`` that its caller leaves it. ``top`` is the loop whose
-    history this one's rounds belong to, ``before`` the result that they follow there.
+    one clock; a loop inside has the ``calls`` that its caller leaves it. ``state`` is where to go
+    on from, None at the start, and ``found`` the result of a loop that its file has finished.
+    ``top`` is the loop whose history this one's rounds belong to, ``before`` the result that they
+    follow there.
     """
 
     def __init__(
@@ -143,7 +144,9 @@ class Loop:
         )  # fmt: skip
         self.origin, self.pace = clock(), 0.0
         self.file: File | None = None
-        self.record: Record = fresh("", {})
+        self.record: Record = {}
+        self.state: Tree = None
+        self.found: Found | None = None
         self.begun = 0
         self.top, self.before = self, (0, 0)
         self.history: list[tuple[int, float, float, float]] = []
@@ -189,20 +192,14 @@ class Loop:
         return loop
 
     def _place(self, file: File, record: Record) -> None:
-        self.file, self.record = file, record
+        self.file, self.record, self.state = file, record, record["state"]
+        try:
+            self.found = None if record["found"] is None else Found.of(record["found"])
+        except BROKEN as error:
+            self.blame(error)
+            raise
         if record["done"] or record["state"] is not None:
             self.top.history[:] = [(int(row[0]), *map(float, row[1:])) for row in record["rows"]]  # type: ignore[misc]
-
-    @property
-    def state(self) -> Tree:
-        """Where to go on from; None at the start."""
-        return self.record["state"]
-
-    @property
-    def found(self) -> Found | None:
-        """The result of a loop that is finished, as its file has it."""
-        kept = self.record["found"]
-        return None if kept is None else Found.of(kept)
 
     @property
     def elapsed(self) -> float:
@@ -307,21 +304,16 @@ class Loop:
 
     def thin(self) -> None:
         """Forget τ of the results of the loops inside, but for the last loop's."""
-        for kept in self.record["inner"][: self.begun - 1]:
+        for kept in self.record["inner"][: self.begun - 1] if self.file else []:
             if kept["found"] is not None:
                 kept["found"].update(tau=None, at=NONE)
 
-    @contextmanager
-    def trusted(self) -> Iterator[None]:
-        """What breaks inside a fit that goes on from a file may be the file's fault, and says so.
+    def blame(self, error: Exception) -> None:
+        """Raise a ValueError if an error may be the fault of the file that a fit goes on from.
 
         A file with the right checksum can hold anything. Errors of a user's solver have a note.
         """
-        try:
-            yield
-        except BROKEN as error:
-            if self.file is None or not self.file.resumed or hasattr(error, "__notes__"):
-                raise
+        if self.file is not None and self.file.resumed and not hasattr(error, "__notes__"):
             raise ValueError(
                 f"going on from {self.file.path}: {type(error).__name__}: {error}. If this is "
                 "not the file that this fit wrote, name another, or delete it to begin anew"

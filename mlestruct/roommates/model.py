@@ -19,7 +19,7 @@ from mlestruct.estimators.params import Parameters
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.learners import Found, Interrupted
 from mlestruct.learning.checkpoints import Unwritten
-from mlestruct.learning.loop import AnyCheckpoint, Loop
+from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
 from mlestruct.progress import Show, watcher
 from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import table
@@ -187,13 +187,15 @@ class RoommateModel(Parameters):
         named = {name: shown(value) for name, value in given_as if name != "progress"}
         loop = Loop.begin(checkpoint, type(self).__name__, lambda: named)
         try:
-            with loop.trusted():
-                settings = self.alpha, self.rho, self.tol
-                model, alpha, tried, missed = learn(sample, *settings, show, loop)
-                keep(model, alpha, tried)
+            settings = self.alpha, self.rho, self.tol
+            model, alpha, tried, missed = learn(sample, *settings, show, loop)
+            keep(model, alpha, tried)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
                 keep(ended.model, ended.given, [])
+            raise
+        except BROKEN as error:
+            loop.blame(error)
             raise
         loop.keep()
         missed = [other for other in missed if other != alpha]

@@ -10,9 +10,8 @@ from mlestruct.families.contrastive.objectives import BetheSteps, Contrastive
 from mlestruct.inference.exact import exact
 from mlestruct.learners import contrastive, lbp
 from mlestruct.learners.primal import only_seen
-from mlestruct.learning.descents import SmallBatches
 from mlestruct.learning.problem import Head, ObjectivePart
-from papers.relaxations import GibbsSteps
+from papers.relaxations import GibbsSteps, small_batches
 from tests.reference.descents import rounds
 
 SOLVER = ms.FrankWolfe(tol=1e-6, rounds=200)
@@ -96,9 +95,9 @@ def test_small_batches_and_samples(rng):
         log_z = [exact(batch.structure(m), scores[p]).log_z for m, p in enumerate(parts_)]
         return sum(log_z) - scores @ batch.target
 
-    small, few = SmallBatches(4, 0.1), ms.FrankWolfe(tol=0.0, rounds=20)
+    few = ms.FrankWolfe(tol=0.0, rounds=20)
     for settings in ({"k": 3}, {"free_energy": GibbsSteps(1)}):
-        learner = contrastive(solver=few, small=small, **settings)
+        learner = contrastive(solver=few, steps=small_batches(size=4), **settings)
         model = learner.fit(batch, features)
         assert loss(model.theta) < 0.9 * loss(np.zeros(features.d))
         assert (learner.fit(batch, features).theta == model.theta).all()
