@@ -52,6 +52,8 @@ class Weighable(Estimator):
         raise NotImplementedError
 
     def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
+        if self.class_weight is None and not any(isinstance(one, Weighted) for one in y):
+            return batch
         return door.counting(batch, self.weights_of_labels(batch, y))
 
 

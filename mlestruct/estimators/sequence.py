@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -33,15 +32,13 @@ from mlestruct.native._door import (
     label_sequences,
 )
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures.base import SHORT, Array, Ints, as_count, small
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph, chain, skip_chain
 
 if TYPE_CHECKING:
     from mlestruct.readers import Attributes
     from mlestruct.statistics.identified import Named
-
-SHORT = 10_000  # coordinates of transitions: graphs up to this size are kept, at most 256 of them
 
 
 class Among(NamedTuple):
@@ -93,10 +90,11 @@ class SequenceModel(Labelled):
         )
         self._constant = self.attributes_ is None if self.intercept is None else self.intercept
         self.learn_labels(X, y)
-        self._rules  # noqa: B018  (refuses constraints that are none)
-        if (why := doubt(self.classes_.tolist(), self.constraints)) is not None:
-            words = f"constraints: {why}; rules about it do nothing"
-            warnings.warn(words, DataWarning, stacklevel=outside())
+        if self.constraints is not None:
+            self._rules  # noqa: B018  (refuses constraints that are none)
+            if (why := doubt(self.classes_.tolist(), self.constraints)) is not None:
+                words = f"constraints: {why}; rules about it do nothing"
+                warnings.warn(words, DataWarning, stacklevel=outside())
         self._allowed: Ints | None = None
         self._places: tuple[Ints, Ints, Ints] | None = None
 
@@ -123,8 +121,11 @@ class SequenceModel(Labelled):
         return given if len(full) == len(given.X) else given.at(full)
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        found, rules = super().encode(X, y), self._rules
-        for m, outcome in enumerate(found if rules else ()):
+        found = super().encode(X, y)
+        if self.constraints is None:
+            return found
+        rules = self._rules
+        for m, outcome in enumerate(found):
             states = outcome.observed if isinstance(outcome, Partial) else outcome
             why = rules.broken(states) if states.ndim == 1 else None
             if why is not None:
@@ -261,9 +262,14 @@ class SequenceModel(Labelled):
         return [(x[place], np.isin(number, number[place])) for place in places]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        lengths, rules = [self.nodes_of(x) for x in X], self._rules
-        made = {n: rules.applied(_chain(n, len(self.classes_))) for n in set(lengths)}
-        return [self._held(made[n], x, m) for m, (n, x) in enumerate(zip(lengths, X, strict=True))]
+        lengths = [self.nodes_of(x) for x in X]
+        made = {n: _chain(n, len(self.classes_)) for n in set(lengths)}
+        if self.constraints is not None:
+            made = {n: self._rules.applied(graph) for n, graph in made.items()}
+        return [
+            self._held(made[n], x, m) if isinstance(x, Among) else made[n]
+            for m, (n, x) in enumerate(zip(lengths, X, strict=True))
+        ]
 
     def _held(self, graph: FactorGraph, x: Any, m: int) -> FactorGraph:
         """A graph with only the tags that the tokens of an example may have."""
@@ -347,12 +353,9 @@ class SequenceModel(Labelled):
             self.attributes_ = _attributes().unpacked(learned["attributes_"])
 
 
-_kept = lru_cache(maxsize=256)(chain)  # a structure keeps what was worked out of it
-
-
 def _chain(length: int, states: int) -> FactorGraph:
-    """Short ones are the same object in every call."""
-    return (_kept if length * states**2 <= SHORT else chain)(length, states)
+    """Short ones are the same object in every call, as a structure keeps what was worked out."""
+    return small(chain, length, states) if length * states**2 <= SHORT else chain(length, states)
 
 
 def plain(x: Any) -> Any:

@@ -14,15 +14,16 @@ if TYPE_CHECKING:
 
 MOST = 300  # weights with intervals: each costs two inferences of all examples a step
 ROOM = 2e8  # numbers of all examples' information matrices
-SIDE, NODES = 12, 16  # of bipartite and of general matchings: 12 to 17 ms at the worst scores
+SIDE, NODES = 12, 16  # of bipartite and of general matchings: .5 to 2.3 ms at the worst scores
 WIDE = 50_000  # coordinates of a graph above which no order of elimination is looked for
 EACH = 0.1  # seconds for one example that are still affordable
-# Seconds on the machine where they were measured, before the kernels were C++ and took fewer; where
-# logarithms are summed instead of products, ten to thirty times as many.
-CALL = 1e-5  # for any example
-ENTRY = {"perfect": 1.3e-9, "partial": 1.7e-8, "one_sided": 1.7e-8}  # per row and set of columns
-SET = 1.6e-8  # of nodes
-COORDINATE = 8e-9  # of a forest
+# Seconds of one example among twenty; where logarithms are summed instead of products, for scores
+# that are hundreds apart, four to twelve times as many.
+CALL = 3e-6  # for any example
+ENTRY = {"perfect": 8e-10, "partial": 2.5e-9, "one_sided": 3.7e-9}  # per row and set of columns
+SET = 3.2e-9  # of nodes
+COORDINATE = 4e-9  # of a forest
+ARC = 4e-8
 
 
 def affordable(structures: tuple[Structure, ...]) -> bool:
@@ -84,7 +85,7 @@ def _pairs(matching: Matching) -> float:
 
 
 SECONDS: dict[str, Callable[[Any], float]] = {
-    "Paths": lambda paths: 1e-8 * float(paths.size),
+    "Paths": lambda paths: ARC * float(paths.size),
     "FactorGraph": _graph,
     "Ising": _ising,
     "BipartiteMatching": _sides,
