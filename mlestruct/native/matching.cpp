@@ -376,7 +376,9 @@ struct Scaling {
             double all = 0.0;
             for (int64_t v = 0; v < g.nodes; ++v) all += gap[v];
             terms.add(0.0625 * row_of(all));  // half of it, in eight parts
-            entries(g, at.tau, work.s, work.curvature);
+            each_eight(g, [&](const Eight &e) {
+                e.put(work.curvature, e.edges(at.tau) * e.tails(work.s) * e.heads(work.s));
+            });
         } else {
             for (int64_t v = 0; v < g.nodes; ++v) gap[v] = 0.0;
             each_eight(g, [&](const Eight &e) {

@@ -177,21 +177,6 @@ void product(const Graph &g, const double *kernel, const double *s, double *y) {
     }
 }
 
-// z = kernel s_u s_v of every edge.
-INLINE void entries(const Graph &g, const double *kernel, const double *s, double *z) {
-    for (int64_t u = 0; u < g.nodes; ++u) {
-        const int64_t low = g.ptr[u], count = g.ptr[u + 1] - low;
-        if (!count) continue;
-        const int32_t *head = g.head + low;
-        const double own = s[u], *row = kernel + low, *there = s + head[0];
-        double *to = z + low;
-        if (count >= EIGHT && head[count - 1] - head[0] == count - 1)
-            for (int64_t k = 0; k < count; ++k) to[k] = row[k] * own * there[k];
-        else
-            for (int64_t k = 0; k < count; ++k) to[k] = row[k] * own * s[head[k]];
-    }
-}
-
 INLINE double total(const double *values, int64_t count) {
     Row found = row_of(0.0);
     int64_t k = 0;
