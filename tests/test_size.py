@@ -19,8 +19,8 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9892, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (1199, r"oracles/"),
+    "native": (9833, r".*/native/|.*\.(cpp|h)$"),
+    "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
         4643,
         r"mlestruct/(structures/|features/|oracle/)",

@@ -17,7 +17,6 @@ from mlestruct.errors import Infeasible
 from mlestruct.structures.base import Array, Ints
 from mlestruct_oracles.native._door import (
     BlossomAnswer,
-    blossom_around,
     blossom_dense,
     blossom_fault,
     blossom_sparse,
@@ -238,14 +237,23 @@ def _dual_value(y: Array, sets: OddSets, z: Array) -> float:
 
 def _duals_around(n: int, matching: ProvenMatching, ends: Ints) -> Array:
     """The z of all odd sets that hold both ends, per edge: O(their depth)."""
-    sets, z, total = matching.odd_sets, matching.z, np.empty(len(ends))
-    place = np.empty(n, np.int64)
+    sets, place = matching.odd_sets, np.empty(n, np.int64)
     place[sets.order] = np.arange(n)
-    outside_in = np.lexsort((-sets.last, sets.first))
-    ordered = sets.first[outside_in], sets.last[outside_in], z[outside_in]
-    if not blossom_around(len(sets), *ordered, len(ends), place[ends], total):
-        raise ValueError("odd sets must lie inside one another or apart")
-    return total
+    # One set more holds all nodes. ``inner``: the smallest set around a place.
+    order = np.lexsort((-sets.last, sets.first))
+    last, z = np.append(sets.last[order], n), np.append(matching.z[order], 0.0)
+    inner, around = np.full(n, len(sets)), np.full(len(sets) + 1, len(sets))
+    for s, first in enumerate(sets.first[order]):
+        around[s] = inner[first]
+        if last[s] > last[around[s]]:
+            raise ValueError("odd sets must lie inside one another or apart")
+        inner[first : last[s]] = s
+        z[s] += z[around[s]]
+    low, high = np.sort(place[ends], axis=1).T
+    found = inner[low]
+    while (outside := last[found] <= high).any():
+        found[outside] = around[found[outside]]
+    return np.asarray(z[found])
 
 
 def _check_answer(n: int, matching: ProvenMatching) -> None:

@@ -568,30 +568,3 @@ void blossom_table(int64_t n, const double *score, double *table) {
     });
     for (int64_t i = 0; i < n; ++i) table[i * n + i] = -INF;
 }
-
-int64_t blossom_around(int64_t sets, const int64_t *first, const int64_t *last, const double *z,
-                       int64_t pairs, const int64_t *places, double *total) {
-    int64_t room = 0;
-    for (int64_t s = 0; s < sets; ++s) room = last[s] > room ? last[s] : room;
-    for (int64_t k = 0; k < 2 * pairs; ++k) room = places[k] >= room ? places[k] + 1 : room;
-    Arena arena;
-    int64_t *around = arena.array<int64_t>(sets), *inner = arena.array<int64_t>(room, NONE);
-    double *sums = arena.array<double>(sets);
-    if (arena.failed) return NO_MEMORY;
-    int64_t open = NONE;  // the innermost set that is not over yet
-    for (int64_t s = 0; s < sets; ++s) {
-        while (open != NONE && last[open] <= first[s]) open = around[open];
-        if (open != NONE && last[s] > last[open]) return 0;
-        sums[s] = z[s] + (open == NONE ? 0.0 : sums[open]);
-        around[s] = open;
-        open = s;
-        for (int64_t v = first[s]; v < last[s]; ++v) inner[v] = s;
-    }
-    for (int64_t k = 0; k < pairs; ++k) {
-        const int64_t v = places[2 * k + 1];
-        int64_t s = inner[places[2 * k]];
-        while (s != NONE && !(first[s] <= v && v < last[s])) s = around[s];
-        total[k] = s == NONE ? 0.0 : sums[s];
-    }
-    return 1;
-}

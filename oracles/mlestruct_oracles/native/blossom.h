@@ -35,10 +35,4 @@ EXPORT int64_t blossom_fault(int64_t n, const double *weights N(n * n), double l
 /** Write a complete graph's scores as a symmetric table, minus infinity on the diagonal. */
 EXPORT void blossom_table(int64_t n, const double *score N((n * n - n) / 2),
                           double *table N(n * n));
-/** Sum z over the sets that hold both places of each pair; return 0 unless the sets are nested.
-
-Set s holds the places first[s] to last[s] - 1, not negative; a set comes before those inside it. */
-EXPORT int64_t blossom_around(int64_t sets, const int64_t *first N(sets),
-                              const int64_t *last N(sets), const double *z N(sets), int64_t pairs,
-                              const int64_t *places N(2 * pairs), double *total N(pairs));
 }
