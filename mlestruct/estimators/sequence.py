@@ -220,7 +220,7 @@ class SequenceModel(Labelled):
         self, batch: Batch[Any], scores: Array, k: int
     ) -> list[list[tuple[NDArray[Any], float]]]:
         from mlestruct.inference import marginals
-        from mlestruct.inference.k_best import k_best
+        from mlestruct.inference.decoding import k_best
 
         log_z, states = marginals(batch, scores), len(self.classes_)
         found = []

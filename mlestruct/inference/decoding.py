@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.errors import Infeasible
-from mlestruct.inference.scores import as_finite_scores
+from mlestruct.native._door import best_sequences
 from mlestruct.oracle import HULL, Validated, attained, load, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Structure
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.base import Array, Ints, Structure, refuse_made
+from mlestruct.structures.batch import Batch, as_finite_scores
 
 MOST = 1e-3  # and never more than that, however large scores are
 DOUBT = 1e-6  # relative: what is left between a score and its bound by solvers' own tolerances
@@ -129,3 +129,26 @@ def _tried(name: str, one: Batch[Any], score: Array, **how: Any) -> Iterator[tup
 def _asked(oracle: Any, one: Batch[Any], score: Array) -> tuple[Array, float]:
     vertices, upper = oracle.many(one, score)
     return vertices, float(upper[0])
+
+
+def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:
+    """(sequences × length) states and their scores, best first: k, or all if there are fewer.
+
+    Viterbi, then best-first backwards (Soong and Huang 1991, "A tree-trellis based fast search for
+    finding the N best sentence hypotheses"): the value of a Viterbi prefix is the best completion
+    of any suffix, so that suffixes come off the list in the order of their best sequences.
+    O(n K² + k n K).
+
+    ``nodes`` (length × K) scores of states, ``steps`` (length − 1 × K × K) of transitions; −inf
+    where one is forbidden.
+
+    >>> k_best(np.array([[0.0, 1.0], [0.0, 3.0]]), np.zeros((1, 2, 2)), 3)[0].tolist()
+    [[1, 1], [0, 1], [1, 0]]
+    """
+    n, K = nodes.shape
+    k = min(k, K**n)
+    refuse_made(k * nodes.size, f"k={k}")
+    states, scores = np.empty((k, n), dtype=np.int64), np.empty(k)
+    nodes, steps = np.ascontiguousarray(nodes), np.ascontiguousarray(steps)
+    found = best_sequences(n, K, nodes, steps, k, states, scores)
+    return states[:found], scores[:found]

@@ -17,7 +17,6 @@ from mlestruct.inference.elimination import MEMORY, eliminated, estimate, two_to
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.planar import kasteleyn
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.inference.scores import as_scores
 from mlestruct.native._door import Dag, path_marginals
 from mlestruct.structures import (
     BipartiteMatching,
@@ -30,7 +29,7 @@ from mlestruct.structures import (
     RegionGraph,
 )
 from mlestruct.structures.base import Array, Ints, Marks, Structure, kept
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.batch import Batch, as_scores
 from mlestruct.structures.entropy import Entropy
 
 LARGEST = 1 << 24  # numbers in one listing

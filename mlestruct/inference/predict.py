@@ -18,13 +18,12 @@ from mlestruct.features.dense import levelled_scores
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
 from mlestruct.inference.routine import Routine, routine
-from mlestruct.inference.scores import as_finite_scores
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Bound, Ints
-from mlestruct.structures.batch import Batch, spans
+from mlestruct.structures.batch import Batch, as_finite_scores, spans
 from mlestruct.structures.entropy import Entropy, Rho
 
 TOL = 1e-4  # relative; Frank-Wolfe stops there

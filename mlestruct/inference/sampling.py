@@ -19,7 +19,6 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.elimination import MEMORY, estimate, possible_states, sample_states
 from mlestruct.inference.exact import graph_of
 from mlestruct.inference.graph.plan import neighbours
-from mlestruct.inference.scores import as_scores
 from mlestruct.native._door import (
     GibbsGraph,
     MatchingChain,
@@ -42,7 +41,7 @@ from mlestruct.structures.base import (
     kept,
     refuse_made,
 )
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.batch import Batch, as_scores
 
 BURN, THIN = 100, 5  # sweeps
 TRIES = 100  # random labellings of which one has to be allowed

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.k_best import k_best
+from mlestruct.inference.decoding import k_best
 from mlestruct.metrics import EntityReport, entities
 from mlestruct.readers.transitions import ForbiddenTags
 
