@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9833, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
-        4666,
+        4663,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3185, r"mlestruct/inference/"),

@@ -51,12 +51,12 @@ class Solver:
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         scores = batch.vector(scores, "scores")
-        vertices, upper = np.empty(batch.size), np.full(len(batch), np.inf)
-        exact, sign = np.ones(len(batch), dtype=bool), 1.0 if self.sense == "max" else -1.0
+        vertices, upper = np.empty(batch.size), np.full(len(batch.which), np.inf)
+        exact, sign = np.ones(len(upper), dtype=bool), 1.0 if self.sense == "max" else -1.0
         for m, (first, last) in enumerate(pairwise(batch.offsets.tolist())):
             check()
             structure, score = batch.structures[batch.which[m]], scores[first:last]
-            question = sign * pin(structure, score).reshape(structure.shape)
+            question = sign * _pinned(structure, score).reshape(structure.shape)
             given = self._answer(structure, question, m)
             if isinstance(given, Answer):
                 upper[m] = _own_bound(given.upper, structure, score, m, sign)
@@ -70,7 +70,8 @@ class Solver:
         if self.polytope == HULL:
             vertices = _rounded(vertices)
         refuse_outside(batch, vertices, self, _as_vertex)
-        reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
+        worth = np.where(vertices != 0, scores, 0.0) * vertices
+        reached = np.add.reduceat(worth, batch.offsets[:-1])
         return vertices, np.where(exact, reached, upper)
 
     def _answer(self, structure: Structure, question: Array, example: int) -> Any:
@@ -134,7 +135,10 @@ def pin(structure: Structure, score: Array) -> Array:
 
     O(size). Exact up to rounding at the scale of the sum of all |scores|.
     """
-    score = as_vector(score, "scores", structure.size)
+    return _pinned(structure, as_vector(score, "scores", structure.size))
+
+
+def _pinned(structure: Structure, score: Array) -> Array:
     if not (structure.fixed >= 0).any():
         return score
     open_ = structure.fixed < 0
@@ -193,7 +197,7 @@ def _own_bound(given: Any, structure: Structure, score: Array, example: int, sig
     forced = structure.fixed == 1
     if not (structure.fixed >= 0).any():
         return upper
-    pinned = pin(structure, score)
+    pinned = _pinned(structure, score)
     return float(upper - pinned[forced].sum() + score[forced].sum())
 
 

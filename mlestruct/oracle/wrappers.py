@@ -44,7 +44,8 @@ class Validated(Around):
     """
 
     def __init__(self, oracle: Oracle[Any]) -> None:
-        self.oracle = oracle
+        self.oracle, self._name = oracle, f"oracle {type(oracle).__name__}"
+        self._checked = getattr(innermost(oracle), "checked", False)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         scores = batch.vector(scores, "scores")
@@ -64,10 +65,10 @@ class Validated(Around):
         value = vertices[used]
         if np.abs(value - 1.0).max(initial=0.0) > TOL:
             refuse_fractions(batch, vertices, self.oracle)
-        if not getattr(innermost(self.oracle), "checked", False):
+        if not self._checked:
             refuse_outside(batch, vertices, self.oracle)
         owner = np.searchsorted(batch.offsets, used, side="right") - 1
-        reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch))
+        reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch.which))
         honest = upper >= reached - TOL * (1.0 + np.abs(reached))
         if not honest.all():
             self._refuse_bound(int(honest.argmin()), upper, reached)
@@ -78,7 +79,7 @@ class Validated(Around):
         if not (isinstance(answers, tuple) and len(answers) == 2):
             raise ValueError(f"{self._name} returned {answers!r}; expected (vertices, upper)")
         vertices, upper = (as_numbers(answer, f"{self._name}: answers") for answer in answers)
-        if vertices.shape != (batch.size,) or upper.shape != (len(batch),):
+        if vertices.shape != (batch.size,) or upper.shape != batch.which.shape:
             raise ValueError(
                 f"{self._name} returned shapes {vertices.shape}, {upper.shape}; "
                 f"expected ({batch.size},), ({len(batch)},)"
@@ -94,10 +95,6 @@ class Validated(Around):
             f"its own answer reaches {reached[m]:.12g}: {reached[m] - upper[m]:.1g} more; what "
             "rounding may cost belongs into the bound (does it bound costs? sense='min')"
         )
-
-    @property
-    def _name(self) -> str:
-        return f"oracle {type(self.oracle).__name__}"
 
     def _culprit(self, batch: Batch[Any], scores: Array, error: Exception) -> str:
         """Which example it raises at when asked about that alone, found by halves; or nothing."""

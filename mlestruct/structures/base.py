@@ -202,11 +202,10 @@ class Structure:
         pinned = self.fixed >= 0
         if pinned.any():
             inside &= (np.abs(point[..., pinned] - self.fixed[pinned]) <= tol).all(axis=-1)
-        return np.asarray(inside & (self.violation(point) <= tol))
+        return np.asarray(inside & (self._off(point) <= tol))
 
-    def violation(self, point: Array) -> Array:
+    def _off(self, point: Array) -> Array:
         """The largest violation of a stated constraint, for points along the leading axes."""
-        point = as_numbers(point, "point")
         stated = self.stated
         if stated is None or len(stated.lo) == 0:
             return np.zeros(point.shape[:-1])

@@ -140,7 +140,7 @@ class Batch(Generic[S]):
     @cached_property
     def owner(self) -> Ints:
         """The example of every coordinate."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+        return np.repeat(np.arange(len(self.which)), np.diff(self.offsets))
 
     @property
     def weights(self) -> Array:
@@ -167,7 +167,7 @@ class Batch(Generic[S]):
         assert self.target is not None
         flat, index = as_numbers(flat, "flat"), np.flatnonzero(self.target)
         owner = np.searchsorted(self.offsets, index, side="right") - 1
-        totals = np.bincount(owner, flat[index] * self.target[index], len(self))
+        totals = np.bincount(owner, flat[index] * self.target[index], len(self.which))
         return totals.astype(float)
 
     def structure(self, m: int) -> S:
@@ -185,15 +185,14 @@ class Batch(Generic[S]):
 
     def index(self, members: Ints) -> Ints | slice:
         """Flat coordinates of examples of one size, row by row; a slice where they are adjacent."""
-        if len(members) == len(self) or (np.diff(members) == 1).all():
+        if len(members) == len(self.which) or (np.diff(members) == 1).all():
             return slice(int(self.offsets[members[0]]), int(self.offsets[members[-1] + 1]))
         size = self.offsets[members[0] + 1] - self.offsets[members[0]]
         return np.asarray((self.offsets[members][:, None] + np.arange(size)).ravel())
 
     def rows(self, flat: Array, members: Ints) -> Array:
         """The examples of one group as rows of a matrix."""
-        flat = as_numbers(flat, "flat")
-        return flat[self.index(members)].reshape(len(members), -1)
+        return as_numbers(flat, "flat")[self.index(members)].reshape(len(members), -1)
 
     def totals(self, flat: Array) -> Array:
         """Sum over each example's coordinates."""
@@ -202,7 +201,7 @@ class Batch(Generic[S]):
 
     def select(self, members: ArrayLike) -> Batch[S]:
         """A batch of these examples, in this order: numbers (again and again too) or a mask."""
-        chosen = np.arange(len(self))[np.asarray(members)]
+        chosen = np.arange(len(self.which))[np.asarray(members)]
         kept, which = np.unique(self.which[chosen], return_inverse=True)
         flat = spans(self.offsets, chosen)
         return Batch(
@@ -216,7 +215,7 @@ class Batch(Generic[S]):
 
     def shards(self, count: int) -> list[Ints]:
         """Fixed contiguous shares of the examples; the same for any number of workers."""
-        return np.array_split(np.arange(len(self)), min(count, len(self)))
+        return np.array_split(np.arange(len(self.which)), min(count, len(self.which)))
 
 
 def spans(start: Ints, members: Ints) -> Ints:

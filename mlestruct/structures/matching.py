@@ -451,9 +451,8 @@ class Matching(OneToOne):
             return Bound("lower", "Bethe on bipartite matchings")
         return general
 
-    def violation(self, point: Array) -> Array:
+    def _off(self, point: Array) -> Array:
         """How far the nodes' degrees are off, for points along the leading axes. O(edges) each."""
-        point = as_numbers(point, "point")
         degree = self.graph.degrees(point.reshape(-1, self.size))
         off = degree - 1.0 if self.kind == "partial" else np.abs(degree - 1.0)
         return np.asarray(off.max(axis=1)).reshape(point.shape[:-1])

@@ -524,7 +524,7 @@ def _structure(name, rng):
     for outcome in outcomes:
         s.encode(outcome if not isinstance(outcome, list) else np.array(outcome))
     tau, vertex = rng.dirichlet(np.ones(len(listed))) @ listed, pick[0]
-    s.contains(tau), s.in_hull(tau), s.violation(tau), s.loss(vertex), s.gain(tau)
+    s.contains(tau), s.in_hull(tau), s.loss(vertex), s.gain(tau)
     s.right(vertex, outcomes[1]), s.levelled(rng.standard_normal((2, s.size, 3)))
     s.right(np.where(np.arange(s.size) < 2, np.nan, vertex), outcomes[1]) if hasattr(
         s, "cards"
