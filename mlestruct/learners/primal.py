@@ -7,7 +7,7 @@ which takes every variable given its neighbours' observed states and needs no in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -218,10 +218,6 @@ def lbp(
     rho: Rho = None,
     oracle: Any = None,
     route: str = "auto",
-    schedule: Literal["sequential", "flooding", "residual"] = "residual",
-    damping: float = 0.0,
-    sweeps: int = 200,
-    residual: float = 1e-8,
     restarts: int = 10,
     **settings: Any,
 ) -> Primal:
@@ -230,10 +226,12 @@ def lbp(
     A ``rho`` other than 1, the default, reweights messages. Where messages do not converge in
     ``sweeps`` sweeps, or jump between fixed points, values and gradients are those of no function:
     L-BFGS then stops, and begins again, at most ``restarts`` times, with messages that start cold
-    at every evaluation. ``settings`` are those of :class:`Primal`.
+    at every evaluation. ``settings`` are those of :class:`Primal`, and ``schedule``, ``damping``,
+    ``sweeps`` and ``residual`` of :class:`mlestruct.inference.choose.Propagation`.
     """
     refuse("lbp", route, oracle=oracle)
-    recipe = Propagation(1.0 if rho is None else rho, schedule, damping, sweeps, residual)
+    sent = {f.name: settings.pop(f.name) for f in fields(Propagation) if f.name in settings}
+    recipe = Propagation(1.0 if rho is None else rho, **sent)
 
     def objective(batch: Batch[Any]) -> Surrogate:
         return Surrogate(recipe.routine(batch))

@@ -38,7 +38,7 @@ def error(
     """On the second part, after fitting to the first."""
     (train, test), messages = split, Messages(**how)
     given = {**fit, "regulariser": lam, "method": messages, "iterations": iterations}
-    learner = LEARNERS["procedural"](loss="ucl", surrogate=False, **given)
+    learner = LEARNERS["procedural"](loss="ucl", begin=None, **given)
     theta = learner.fit(train.batch, train.features).theta
     scores = [test.scores(theta)]
     return test.errors(beliefs(test.batch, scores, messages, iterations, whole=False))

@@ -81,7 +81,7 @@ def scenes(setting: Setting) -> Iterator[Row]:
     def learn(name: str) -> Row:
         clock = time.process_time()
         if name == ALONE:
-            pixel = LEARNERS["procedural"](loss="uquad", iterations=0, surrogate=False, **how)
+            pixel = LEARNERS["procedural"](loss="uquad", iterations=0, begin=None, **how)
             found = pixel.fit(train.batch, train.features).theta
         elif name == FITTED:
             found = implicit("uquad", with_entropy[0], theta["uquad"], how)

@@ -44,7 +44,7 @@ LARGE, LARGE_PASSES = (10, 1), 400  # pictures, and their block
 QUICK = 4, 4
 ROUNDS, PASSES = 40, 1000
 LEARNERS: dict[str, Any] = {
-    "pixels": lambda **given: procedural(loss="ucl", iterations=0, surrogate=False, **given),
+    "pixels": lambda **given: procedural(loss="ucl", iterations=0, begin=None, **given),
     "lbfgs": lambda **given: mle_struct(RHO, **given),
     "frank_wolfe": lambda **given: mle_struct(RHO, route="frank_wolfe", **given),
     "implicit": lambda **given: implicit(RHO, loss="ucl", **given),

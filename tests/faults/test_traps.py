@@ -51,7 +51,7 @@ def test_features_whose_sum_is_negative_count():
 def test_unconverged_inference_proves_nothing(rng):
     X = [np.ones((3, 3, 1)) * k for k in (1.0, 2.0)]
     y = [np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]), np.ones((3, 3), dtype=int)]
-    learner = partial(LEARNERS["procedural"], surrogate=False)
+    learner = partial(LEARNERS["procedural"], begin=None)
     with pytest.warns(ms.ConvergenceWarning, match="its rounds ran out"):
         model = ms.GridModel(learner=learner, max_rounds=3).fit(X, y)
     assert model.certificate_.gap == np.inf

@@ -43,7 +43,6 @@ def implicit(
     route: str = "auto",
     loss: str | Loss = "ucl",
     entropy: Callable[[Batch[Any]], Features] | None = None,
-    surrogate: bool = True,
     early: int | None = None,
     **settings: Any,
 ) -> Primal:
@@ -52,8 +51,8 @@ def implicit(
     ``loss`` is one of :mod:`.losses`, or its name; ``rho`` as anywhere, or
     :func:`coefficients`. ``entropy`` turns a batch into features of log w, and the entropy's
     coefficients w = ρ's · exp(Ψω) are fitted too: θ is then (weights, ω). Fits start from the
-    convex surrogate likelihood (pseudo-likelihood where labels are missing), or with ``surrogate``
-    false from 0. ``early`` cuts inference short after so many majorising steps (the thesis's
+    convex surrogate likelihood (pseudo-likelihood where labels are missing), or with ``begin=None``
+    from 0. ``early`` cuts inference short after so many majorising steps (the thesis's
     algorithm 1), in the fit and in predictions; ``settings`` are those of :class:`Primal`.
     """
     refuse("implicit", route, oracle=oracle)
@@ -72,12 +71,14 @@ def implicit(
         return f"the loss is not convex in θ: a stationary point at best{why}"
 
     words = ("local polytope", "none (a loss of beliefs)")
-    begin = surrogate_start(rho, settings, heads) if surrogate else None
-    return Primal(
-        "implicit", lambda batch: objective, *words, doubt=doubt, begin=begin,
-        heads=where_seen(objective.loss, heads),
-        inference=Minimised(rho, entropy, early=early), partly="seen", **settings,
-    )  # fmt: skip
+    own = {
+        "doubt": doubt,
+        "begin": surrogate_start(rho, settings, heads),
+        "heads": where_seen(objective.loss, heads),
+        "inference": Minimised(rho, entropy, early=early),
+        "partly": "seen",
+    }
+    return Primal("implicit", lambda batch: objective, *words, **{**own, **settings})
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
             kinds = ", ".join(sorted({type(s).__name__ for s in batch.structures}))
             raise ValueError(
                 f"fits start from a convex likelihood of free labelled graphs, and {in_words(rho)} "
-                f"leaves none on {kinds}; pass surrogate=False"
+                f"leaves none on {kinds}; pass begin=None"
             )
         return Surrogate(messages)
 

@@ -30,8 +30,6 @@ def procedural(
     loss: str | Loss = "ucl",
     iterations: int = 4,
     method: Iteration | None = None,
-    heads: Heads = scored,
-    surrogate: bool = True,
     **settings: Any,
 ) -> Primal:
     """Σ_m w_m L(beliefs after T iterations at Φ_mθ) + R(θ): fits inference that is cut short.
@@ -39,23 +37,21 @@ def procedural(
     ``method`` (default belief propagation, at ``rho`` if given) runs ``iterations`` times, in the
     fit and in predictions alike. ``loss`` is one of :mod:`.losses`, or its name.
     ``heads`` may give every iteration weights of its own. Fits start from the convex surrogate
-    likelihood, or with ``surrogate`` false from 0; ``settings`` are those of :class:`Primal`.
+    likelihood, or with ``begin=None`` from 0; ``settings`` are those of :class:`Primal`.
     """
     refuse("procedural", route, oracle=oracle)
     chosen = Messages(1.0 if rho is None else rho) if method is None else method
     objective = Procedural(named(loss), chosen, iterations)
     words = ("none", f"none (beliefs after {iterations} iterations)")
-    return Primal(
-        "procedural",
-        lambda batch: objective,
-        *words,
-        doubt=lambda stalled: "the loss is not convex in θ: a stationary point at best",
-        heads=where_seen(objective.loss, heads),
-        begin=surrogate_start(None, settings, heads) if surrogate else None,
-        inference=Truncated(chosen, iterations, heads is not scored),
-        partly="seen",
-        **settings,
-    )
+    heads: Heads = settings.pop("heads", scored)
+    own = {
+        "doubt": lambda stalled: "the loss is not convex in θ: a stationary point at best",
+        "heads": where_seen(objective.loss, heads),
+        "begin": surrogate_start(None, settings, heads),
+        "inference": Truncated(chosen, iterations, heads is not scored),
+        "partly": "seen",
+    }
+    return Primal("procedural", lambda batch: objective, *words, **{**own, **settings})
 
 
 @dataclass(frozen=True)

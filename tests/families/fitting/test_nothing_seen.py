@@ -12,7 +12,7 @@ from mlestruct.learners import implicit, procedural
 def test_a_clique_loss_of_no_whole_table_is_refused(learner, loss, rng):
     X = [rng.standard_normal((5, 2)) for _ in range(4)]
     y = [[0, None, 1, None, int(k % 2)] for k in range(4)]
-    settings = {"loss": loss, "surrogate": False}
+    settings = {"loss": loss, "begin": None}
     model = ms.SequenceModel(learner=lambda **given: learner(**settings, **given))
     with pytest.raises(ValueError, match="no factor was seen whole"):
         model.fit(X, y)
