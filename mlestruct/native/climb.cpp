@@ -303,10 +303,6 @@ struct Climb {
     }
 };
 
-void copy(double *to, const double *from, int64_t size) {
-    for (int64_t k = 0; k < size; ++k) to[k] = from[k];
-}
-
 }  // namespace
 
 status climb(const mixture_views *views, const answer_pool *pool, double enough,

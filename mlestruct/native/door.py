@@ -4,7 +4,7 @@ A header declares structs of arrays and functions. Annotations are macros that C
 
     N(size)    the length of an array, an expression in the other parameters or fields
     BELOW(n)   every entry of this array of indices is at least 0 and below n, checked at each call
-    MAYBE      the array may be None
+    MAYBE      the array, or the struct of a function's parameter, may be None
 
 ``const`` arrays are read only. A function that returns ``status`` fails by memory alone. A comment
 ``/** ... */`` before a declaration becomes the docstring. A struct that is declared without fields
@@ -76,12 +76,15 @@ class Declaration:
         """Return the type in Python."""
         if self.is_array:
             return TYPES[self.type][0] + (" | None" if self.maybe else "")
-        return class_name(self.type) if self.pointer else SCALARS.get(self.type, "int")
+        if self.pointer:
+            return class_name(self.type) + (" | None" if self.maybe else "")
+        return SCALARS.get(self.type, "int")
 
     def pointer_code(self, owner: str = "") -> str:
         """Return the code that checks the argument and makes its pointer."""
         if not self.is_array:
-            return f"{self.name}.pointer" if self.pointer else self.name
+            code = f"{self.name}.pointer" if self.pointer else self.name
+            return f"NULL if {self.name} is None else {code}" if self.maybe else code
         check = TYPES[self.type][1]
         more = "" if self.const else ", True"
         code = f'{check}({self.name}, {self.size}, "{owner}{self.name}"{more})'

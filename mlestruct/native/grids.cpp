@@ -29,10 +29,6 @@ INLINE double largest_of(double x) { return x; }
 INLINE double sum_of(Row x) { return sum(x); }
 INLINE double sum_of(double x) { return x; }
 
-void copy(double *to, const double *from, int64_t size) {
-    for (int64_t k = 0; k < size; ++k) to[k] = from[k];
-}
-
 double total_of(const double *values, int64_t size) {
     double total = 0.0;
     for (int64_t k = 0; k < size; ++k) total += values[k];

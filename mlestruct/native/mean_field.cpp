@@ -86,7 +86,7 @@ struct MeanField {
             }
             if (share <= LEAST) break;
             value = reached;
-            for (int64_t k = 0; k < size; ++k) q[k] = fresh[k];
+            copy(q, fresh, size);
             share = smaller(1.0, GROW * share);
         }
         return value;
@@ -149,7 +149,7 @@ status relax_products(const message_graph *graph, const message_examples *exampl
                 if (!known[i]) moved = larger(field.update(i, 0.0, q), moved);
         }
         const double value = field.finish(q);
-        for (int64_t k = 0; k < g.table_start[g.factors]; ++k) end[k] = q[k];
+        copy(end, q, g.table_start[g.factors]);
         free_energy[m] = -value;
         free_energy[examples->count + m] = -field.together(steps, value, end);
     }

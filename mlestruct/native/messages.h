@@ -103,31 +103,23 @@ struct message_schedule {
     int64_t sweeps;
 };
 
-/** What messages give: feasible marginals, the surrogate's value there, and whose are found. */
+/** What messages give: feasible marginals, and the surrogate's value there. */
 struct message_results {
     int64_t count;
     int64_t size;
     double *tau N(size);
     double *log_z N(count);
-    bool *served N(count);
 };
 
-/** Send messages of factors of any order, for examples that are not served. */
+/** Send messages of factors of any order. Where ``pairs`` or ``binary`` are given, they serve the
+examples whose tables are narrow enough; the state of ``binary`` ones then holds one log-odds per
+message and per node. */
 EXPORT status send_messages(const struct message_graph *graph,
+                            const struct pair_messages *pairs MAYBE,
+                            const struct binary_messages *binary MAYBE,
                             const struct message_examples *examples,
                             const struct message_schedule *how, struct message_state *state,
                             struct message_results *results);
-/** Send messages of a graph of pairs, for examples whose tables are narrow enough. */
-EXPORT status send_pairs(const struct message_graph *graph, const struct pair_messages *pairs,
-                         const struct message_examples *examples,
-                         const struct message_schedule *how, struct message_state *state,
-                         struct message_results *results);
-/** Send log-odds of a graph of binary pairs, for examples whose tables are narrow enough. The state
-then holds one log-odds per message and per node. */
-EXPORT status send_binary(const struct message_graph *graph, const struct binary_messages *pairs,
-                          const struct message_examples *examples,
-                          const struct message_schedule *how, struct message_state *state,
-                          struct message_results *results);
 
 /** Bound the surrogate log Z from above at any messages. ``share`` is what every slot's factor pays
 towards its node's counting number; ``odds`` says that examples with narrow tables have log-odds. */

@@ -23,9 +23,7 @@ from mlestruct.native._door import (
     PairMessages,
     bound_messages,
     fit_tables,
-    send_binary,
     send_messages,
-    send_pairs,
 )
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.batch import Batch
@@ -180,19 +178,15 @@ class SumProduct(Routine):
         self, ready: CompiledMessages, at: Ints, scores: Array, tau: Array, state: WarmMessages
     ) -> Array:
         """Sweeps from these messages, which are overwritten: log Z of every example."""
-        log_z, served = np.empty(len(at)), np.zeros(len(at), dtype=bool)
+        log_z, special = np.empty(len(at)), ready.special
         most = turns(self.sweeps, len(at) * int(ready.plan.table_start[-1]))
         schedule = SCHEDULES.index(self.schedule)
         how = MessageSchedule(schedule, self.damping, self.residual, most)
         examples = MessageExamples(len(at), len(scores), at, scores)
-        results = MessageResults(len(at), len(tau), tau, log_z, served)
-        given = examples, how, state.native(), results
-        if isinstance(ready.special, BinaryMessages):
-            send_binary(ready.plan, ready.special, *given)
-        elif ready.special is not None:
-            send_pairs(ready.plan, ready.special, *given)
-        if not served.all():
-            send_messages(ready.plan, *given)
+        results = MessageResults(len(at), len(tau), tau, log_z)
+        pairs = special if isinstance(special, PairMessages) else None
+        binary = special if isinstance(special, BinaryMessages) else None
+        send_messages(ready.plan, pairs, binary, examples, how, state.native(), results)
         return log_z
 
     def _patiently(

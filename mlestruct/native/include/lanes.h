@@ -314,6 +314,9 @@ INLINE T logarithm_of_one_and(T x) {
     return logarithm(u) + (x - (u - 1.0)) / u;
 }
 
+INLINE void copy(double *to, const double *from, int64_t size) {
+    for (int64_t k = 0; k < size; ++k) to[k] = from[k];
+}
 INLINE double square_root(double x) { return __builtin_sqrt(x); }
 INLINE Row square_root(Row x) {
     for (int p = 0; p < PARTS; ++p)
