@@ -19,15 +19,15 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9833, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9824, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
         4663,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3185, r"mlestruct/inference/"),
+    "inference": (3179, r"mlestruct/inference/"),
     "learning": (
-        4226,
+        4224,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -37,7 +37,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3013, r"mlestruct/estimators/"),
-    "families": (1747, r"mlestruct/families/"),
+    "families": (1744, r"mlestruct/families/"),
     "extras": (1836, r"mlestruct/"),
 }
 RAW = {"tests": 33948, "benchmarks": 7779}  # all lines, blank ones and comments included

@@ -99,12 +99,13 @@ class Primal(Learns):
         check_problem(self.name, batch, features, partly=self.partly != "")
         batch = only_seen(batch) if self.partly == "seen" else batch
         heads, objective = self.heads(batch, features), self.objective(batch)
-        ridge, head = _ridge(self.regulariser, heads), heads["score"]
+        ridge = _ridge(self.regulariser, heads)
 
         def part_of(one: Batch[Any]) -> Part:
             of = self.objective(one) if batch.partly else objective
             if isinstance(of, Surrogate):
-                bias, known = np.broadcast_to(head.bias, batch.size), head.features
+                bias = np.broadcast_to(heads["score"].bias, batch.size)
+                known = heads["score"].features
                 return LikelihoodPart(batch=one, features=known, bias=bias, routine=of.routine)
             return ObjectivePart(batch=one, objective=of, heads=heads)
 
@@ -113,8 +114,8 @@ class Primal(Learns):
             more, less = (replace(b, target=np.zeros(b.size)) for b in (batch, pinned(batch)))
             part = Difference(batch=batch, more=part_of(more), less=part_of(less))
         scale = None
-        if list(heads) == ["score"] and not head.exponential:  # entropies are all of one kind
-            scale = units(batch, head.features, ridge.lam)
+        if list(heads) == ["score"] and not heads["score"].exponential:  # entropies are of one kind
+            scale = units(batch, heads["score"].features, ridge.lam)
         kept = memory(batch.size, len(ridge)) if self.dear else LEAST
         steps: Any = partial(WeightDescent, memory=kept, scale=scale)
         if self.steps is not None:
