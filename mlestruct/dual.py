@@ -74,12 +74,6 @@ class Dual:
             each = each + self.batch.constant
         return float(self.batch.weight @ each)
 
-    def select(self, members: Ints) -> Dual:
-        """The dual of these examples alone."""
-        batch = self.batch.select(members)
-        features, entropy = self.features.select(members), self.entropy.select(batch, members)
-        return Dual(batch, features, entropy, self.regulariser)
-
     def value(self, tau: Array) -> float:
         return self.regulariser.conj(self.residual(tau)) - self.energy(tau)
 
@@ -234,18 +228,19 @@ def _refuse_outside(batch: Batch[Any], tau: Array, hull: bool) -> None:
     """Points that break stated constraints; those outside the outcomes' hull where it is meant."""
     for structure, members in batch.groups():
         rows = batch.rows(tau, members)
-        inside = structure.contains(rows, 1e-8)
-        if not inside.all():
-            m = int(members[np.flatnonzero(~inside)[0]])
-            raise ValueError(f"example {m}: tau is not feasible, so no gap would mean anything")
-        inside = structure.in_hull(rows) if hull else inside
-        if not inside.all():
-            m = int(members[np.flatnonzero(~inside)[0]])
-            raise ValueError(
-                f"example {m}: tau keeps the stated constraints but is not known to be a mixture "
+        feasible = structure.contains(rows, 1e-8)
+        inside = feasible & structure.in_hull(rows) if hull else feasible
+        if inside.all():
+            continue
+        first = int(np.flatnonzero(~(inside if feasible.all() else feasible))[0])
+        why = "tau is not feasible, so no gap would mean anything"
+        if feasible[first]:
+            why = (
+                "tau keeps the stated constraints but is not known to be a mixture "
                 f"of a {type(structure).__name__}'s outcomes (odd sets), so no gap would mean "
                 "anything; if the oracle's answers make it up, say mixture=True"
             )
+        raise ValueError(f"example {members[first]}: {why}")
 
 
 @dataclass(frozen=True)
@@ -291,29 +286,23 @@ def interior(
     views are covered.
     """
     tau = np.empty(batch.size)
-    dead = [
-        np.zeros(batch.size, bool),
-        np.zeros(batch.size, bool),
-        np.zeros(len(entropy.mixed.a), bool),
-    ]
-    withheld = None
+    dead = [np.zeros(len(a), dtype=bool) for a in (entropy.a, entropy.b, entropy.mixed.a)]
+    starts, withheld = (batch.offsets, batch.offsets, entropy.mixed.start), None
     for structure, members in batch.groups():
         known = structure.interior() if stated else None
         if known is not None:
-            tau[batch.index(members)] = np.tile(known, len(members))
-            dead[0][batch.index(members)] = np.tile(known == 0, len(members))
-            continue
-        point, gone, short = _cover(batch, members, oracle, entropy, late)
+            point, gone, short = known, [known == 0], ""
+        else:
+            point, gone, short = _cover(batch, members, oracle, entropy, late)
         tau[batch.index(members)] = np.tile(point, len(members))
-        for whole, part, start in zip(
-            dead, gone, (batch.offsets, batch.offsets, entropy.mixed.start), strict=True
-        ):
+        for whole, part, start in zip(dead, gone, starts, strict=False):
             places = start[members][:, None] + np.arange(len(part))
             whole[places.ravel()] = np.tile(part, len(members))
         if short:
             withheld = f"of a {type(structure).__name__} the oracle {short}"
-    if batch.target is not None and (batch.target[dead[0]] > 0).any():
-        k = int(np.flatnonzero(dead[0] & (batch.target > 0))[0])
+    lost = np.flatnonzero(dead[0] & (0 if batch.target is None else batch.target > 0))
+    if len(lost):
+        k = int(lost[0])
         m = int(batch.owner[k])
         raise ValueError(
             f"example {m}: the oracle says that no answer uses coordinate {k - batch.offsets[m]}, "
@@ -323,60 +312,68 @@ def interior(
     return Interior(tau, entropy.drop(*dead), int(dead[0].sum()), withheld)
 
 
+class _Covering:
+    """Answers to one structure's questions, and the views with an entropy that none shows yet."""
+
+    def __init__(self, batch: Batch[Any], m: int, entropy: Entropy) -> None:
+        part = batch.coordinates(m)
+        rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
+        self.C, self.c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
+        self.needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
+        self.found: list[Array] = []
+
+    def take(self, answer: Array) -> bool:
+        """Whether the answer shows a view that none before did; it counts if so."""
+        views = answer, 1 - answer, self.C @ answer + self.c0
+        shown = [view > 1e-9 for view in views]
+        news = any((need & seen).any() for need, seen in zip(self.needs, shown, strict=True))
+        if news or not self.found:
+            self.found.append(answer)
+        self.needs = [need & ~seen for need, seen in zip(self.needs, shown, strict=True)]
+        return news
+
+    def short(self) -> bool:
+        """Whether a view with an entropy was not shown yet."""
+        return any(need.any() for need in self.needs)
+
+    def whole(self) -> bool:
+        """Whether views are whole numbers in answers of whole numbers."""
+        return all(bool((own == np.rint(own)).all()) for own in (self.C.data, self.c0))
+
+
 def _cover(
     batch: Batch[Any],
     members: Ints,
     oracle: Oracle[Any],
     entropy: Entropy,
     late: Callable[[], bool] | None,
-) -> tuple[Array, tuple[Any, ...], str]:
-    m = int(members[0])
-    structure, part = batch.structure(m), batch.coordinates(m)
-    one = batch.select([m])
-    rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
-    C, c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
-    needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
-    none = tuple(np.zeros(len(need), dtype=bool) for need in needs)
-    whole = (C.data == np.rint(C.data)).all() and (c0 == np.rint(c0)).all()
-
-    def shown(v: Array) -> list[Any]:
-        return [v > 1e-9, 1 - v > 1e-9, C @ v + c0 > 1e-9]
-
-    found: list[Array] = []
-
-    def take(answer: Array) -> bool:
-        """Whether the answer shows a view that none before did; it counts if so."""
-        news = any((need & seen).any() for need, seen in zip(needs, shown(answer), strict=True))
-        if news or not found:
-            found.append(answer)
-        needs[:] = [need & ~seen for need, seen in zip(needs, shown(answer), strict=True)]
-        return news
-
-    for _ in range(sum(int(need.sum()) for need in needs) + 1):
-        score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
+) -> tuple[Array, list[Any], str]:
+    """Return the mean of answers, the views that they leave out, and why that is not proven."""
+    m, short = int(members[0]), ""
+    structure, one = batch.structure(m), batch.select([m])
+    covering = _Covering(batch, m, entropy)
+    found, take = covering.found, covering.take
+    while not short and (not found or covering.short()):
+        needs = covering.needs
+        score = needs[0].astype(float) - needs[1] + covering.C.T @ needs[2].astype(float)
         try:
             with counting_from(m):
                 vertex, upper = _ask(structure, one, oracle, score)
         except OutOfTime:
-            nowhere = np.full(structure.size, np.nan)
-            return np.mean(found, axis=0) if found else nowhere, tuple(needs), UNASKED
-        fresh = take(vertex)
-        if not any(need.any() for need in needs):
-            break
-        if late is not None and late():
+            found = found or [np.full(structure.size, np.nan)]
+            return np.mean(found, axis=0), needs, UNASKED
+        fresh, needs = take(vertex), covering.needs
+        if covering.short() and late is not None and late():
             for seen in _observed(batch, members):
                 take(seen)
-            return np.mean(found, axis=0), tuple(needs), UNASKED
-        if not fresh:
-            best = upper + needs[1].sum() + c0[needs[2]].sum()
-            least = _least(oracle) if whole else 0.0
-            if best <= max(1e-6, CLEAR * least):
-                return np.mean(found, axis=0), tuple(needs), ""
-            if not any(take(seen) for seen in _observed(batch, members)):
-                return np.mean(found, axis=0), tuple(needs), _unproven(needs)
-            if not any(need.any() for need in needs):
+            short = UNASKED
+        elif covering.short() and not fresh:
+            best = upper + needs[1].sum() + covering.c0[needs[2]].sum()
+            if best <= max(1e-6, CLEAR * (_least(oracle) if covering.whole() else 0.0)):
                 break
-    return np.mean(found, axis=0), none, ""
+            if not any(take(seen) for seen in _observed(batch, members)):
+                short = _unproven(covering.needs)
+    return np.mean(found, axis=0), covering.needs, short
 
 
 def _observed(batch: Batch[Any], members: Ints) -> Iterator[Array]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.engine import Serial
 from mlestruct.errors import counted_from
 from mlestruct.oracle import Answers, Oracle, memory, remember
-from mlestruct.oracle.wrappers import Around
+from mlestruct.oracle.solver import Solver
+from mlestruct.oracle.wrappers import Around, innermost
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree
@@ -71,7 +73,9 @@ class Asked:
     """Asks the oracle for all examples, by ``count`` fixed parts of them on an engine."""
 
     def __init__(self, engine: Any, batch: Batch[Any], oracle: Oracle[Any], count: int) -> None:
-        members = batch.shards(count)
+        # Solvers of users are asked one by one and remember nothing: parts would only cost time.
+        plain = type(engine) is Serial and isinstance(innermost(oracle), Solver)
+        members = batch.shards(1 if plain else count)
         own = replace(batch)  # oracles may remember a batch, and runs are not to know each other
         parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
         edges = np.cumsum([0, *(part.size for part in parts)])
@@ -84,6 +88,16 @@ class Asked:
     def __call__(self, score: Array) -> Answers:
         answers = self.running.ask("answer", [(score[place],) for place in self.slices])
         return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
+
+    def memory(self) -> Tree:
+        """Return what the parts remember, None if that is nothing, in whatever parts."""
+        kept = self.running.memory()
+        return None if all(one is None for one in kept) else kept
+
+    def remember(self, tree: Tree) -> None:
+        """Go on from what the parts remembered."""
+        if tree is not None:
+            self.running.remember(tree)
 
     def close(self) -> None:
         self.running.close()

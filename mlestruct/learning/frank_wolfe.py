@@ -234,7 +234,7 @@ class Rounds(OracleRun):
     def where(self, asked: Asked) -> Tree:
         """Return where a run stands between two rounds."""
         shared = None if self.sharing is None else self.sharing.tree()
-        return self.tree(), self.smoothing.tree(), self.step, shared, asked.running.memory()
+        return self.tree(), self.smoothing.tree(), self.step, shared, asked.memory()
 
     def go_on(self, tree: Tree, asked: Asked) -> None:
         """Go on from where an earlier run stood."""
@@ -246,4 +246,4 @@ class Rounds(OracleRun):
                 raise ValueError("answers of another problem")
             self.sharing.recall(shared, self.dual.batch)
         self.recall(own)
-        asked.running.remember(memory)
+        asked.remember(memory)
