@@ -25,7 +25,7 @@ from mlestruct.dual import Dual
 from mlestruct.learning.asking import OraclePart
 from mlestruct.learning.iterate import footprint
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.run import Keep, OracleRun, SolverSettings, proven
+from mlestruct.learning.run import Keep, OracleRun, SolverSettings, proven, shorter
 from mlestruct.learning.steering import Centre
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array, Ints
@@ -134,6 +134,8 @@ class Passes(OracleRun):
         self.iterate.synchronise()
         averaged = self.solver.average and self.steps > 0
         theta = (self.mean if averaged else self.iterate.x.theta).copy()
+        if self.number == 0 and not self.margin:
+            theta *= shorter(self.iterate, theta)
         tangent = self.iterate.tangent(self.share, theta)
         answers = self.ask(
             lambda score: self.whole.answer(score)[0], tangent.score, len(self.blocks)

@@ -20,7 +20,7 @@ from mlestruct.engine import engine_of
 from mlestruct.learning.asking import Asked, RemoteOracle
 from mlestruct.learning.iterate import capacity, footprint
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.run import Keep, OracleRun, Reply, SolverSettings, Sums, proven
+from mlestruct.learning.run import Keep, OracleRun, Reply, SolverSettings, Sums, proven, shorter
 from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
 from mlestruct.oracle import Oracle
 from mlestruct.structures.base import Array
@@ -155,21 +155,14 @@ class Rounds(OracleRun):
         theta = self.iterate.x.theta.copy()
         if self.margin and self.step == "pairwise" and self.number:
             theta = BETWEEN * self.best.theta + (1.0 - BETWEEN) * theta
-        if self.number == 0 and self.centre is not None and not self.margin:
-            theta *= self._shorter(theta)
+        if self.number == 0 and not self.margin:
+            theta *= shorter(self.iterate, theta)
         tangent = self.iterate.tangent(max(self.smoothing.share, self.share), theta)
         answers = self.ask(asked, tangent.score, len(self.dual.batch))
         if self.number == 0:
             self._plan(answers[0])
         due = self.number % SUMMED == 0
         return proven(self.iterate, tangent, answers, self.sums if due else None)
-
-    def _shorter(self, theta: Array) -> float:
-        """Newton's share of the first step, by the curvature of independent parts."""
-        dual, tau = self.dual, self.iterate.x.tau
-        spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
-        bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
-        return float(np.clip(theta @ self.iterate.x.r / max(bend, 1e-300), 0.0, 1.0))
 
     def _plan(self, vertices: Array) -> None:
         """Choose the kind of step, and what it will need, by the first vertices."""

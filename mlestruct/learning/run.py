@@ -162,7 +162,7 @@ class Best:
         dual, self.last = iterate.dual, last
         self.theta = self.at = self.tau = np.zeros(0)
         self.primal, self.slack, self.dual, self.least = np.inf, 0.0, np.inf, -np.inf
-        self.bound, self.bound_slack = np.inf, 0.0
+        self.bound, self.bound_slack, self.asked = np.inf, 0.0, False
         self.unsure = dual.features.d > 0 and not is_margin(dual) and not last
         if self.unsure:
             theta = dual.regulariser.weights(np.zeros(dual.features.d))
@@ -190,7 +190,8 @@ class Best:
         self.unsure, self.least = not self.primal <= self.reached, -np.inf
         if self.unsure:
             self.least = at_least(dual, tau, found)
-        return self._ask(dual, oracle, most) if self.least > self.reached else 0
+        due = self.least > self.reached and not self.asked
+        return self._ask(dual, oracle, most) if due else 0
 
     def _ask(self, dual: Dual, oracle: Oracle[Any], most: float) -> int:
         """Ask for the best vertices at the first weights, once where examples ask the same."""
@@ -200,9 +201,9 @@ class Best:
             rows = batch.rows(score, members)
             alike[members] = members[0] if (rows == rows[0]).all() else members
         chosen, place = np.unique(alike, return_inverse=True)
-        if self.bound < np.inf or len(chosen) > most:
+        if len(chosen) > most:
             return 0
-        part = batch.select(chosen)
+        self.asked, part = True, batch.select(chosen)
         with counting_from(chosen.tolist()):
             vertices, upper = oracle.many(part, score[spans(batch.offsets, chosen)])
         upper, vertices = upper[place], vertices[spans(part.offsets, place)]
@@ -219,7 +220,10 @@ class Best:
             setattr(self, name, value)
 
 
-BEST = "theta", "at", "tau", "primal", "slack", "dual", "least", "bound", "bound_slack", "unsure"
+BEST = (
+    "theta", "at", "tau", "primal", "slack", "dual", "least", "unsure",
+    "bound", "bound_slack", "asked",
+)  # fmt: skip
 
 
 def reached_by(iterate: Iterate, tangent: Tangent) -> float:
@@ -238,6 +242,14 @@ def energy_of(dual: Dual, tangent: Tangent) -> Array:
     """Return H(τ) + ⟨bias, τ⟩ + constant of every example."""
     known = dual.batch.constant
     return tangent.energy if known is None else tangent.energy + known
+
+
+def shorter(iterate: Iterate, theta: Array) -> float:
+    """Return Newton's share of the first step, by the curvature of independent parts."""
+    dual, tau = iterate.dual, iterate.x.tau
+    spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
+    bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
+    return float(np.clip(theta @ iterate.x.r / max(bend, 1e-300), 0.0, 1.0))
 
 
 def at_least(dual: Dual, tau: Array, found: Reply) -> float:
@@ -301,7 +313,9 @@ class OracleRun:
         self.iterate = Iterate(self.dual, self.start, inner.tau)
         self.share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
         self.centre: Centre | None = None
-        self.best = Best(self.iterate, self.share, last=solver.keep == "last")
+        # At its middle the examples of a structure ask the same.
+        middle = self.iterate if start is None else Iterate(self.dual, inner.tau, inner.tau)
+        self.best = Best(middle, self.share, last=solver.keep == "last")
         self.number, self.calls, self.asking, self.bytes = 0, 0, 0.0, 0
 
     def hold(self, centre: Centre | None) -> None:

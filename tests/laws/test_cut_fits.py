@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ class Slow:
         return self.best(score)
 
 
-def cut_fit(learner, batch, features, cut, rounds, alpha, own):
+def cut_fit(learner, batch, features, cut, rounds, alpha, own, make=FrankWolfe):
     """The dual of a fit and the weights that it ended with; None if no round was over."""
     structure, limits = batch.structures[0], {}
     solve = Slow(structure)
@@ -76,7 +77,7 @@ def cut_fit(learner, batch, features, cut, rounds, alpha, own):
         solve, limits = Slow(structure, pause=5e-4), {"seconds": 5e-4 * EXAMPLES * rounds}
     else:
         solve = Slow(structure, most=EXAMPLES * (rounds + 1))
-    solver = FrankWolfe(tol=1e-12, **limits)
+    solver = make(tol=1e-12, **limits)
     oracle = Solver(solve) if own or cut in ("seconds", "ctrl-c") else LISTED
     made = getattr(ms.learners, learner)(regulariser=alpha, solver=solver, oracle=oracle)
     try:
@@ -102,9 +103,9 @@ def objective(dual, theta):
     return base + found.lower.sum(), base + found.upper.sum()
 
 
-def holds(name, learner, cut, rounds, alpha, spread, own):
+def holds(name, learner, cut, rounds, alpha, spread, own, make=FrankWolfe):
     batch, features = problem(TABLE[name], spread)
-    ended = cut_fit(learner, batch, features, cut, rounds, alpha, own)
+    ended = cut_fit(learner, batch, features, cut, rounds, alpha, own, make)
     if ended is None:
         return 0
     dual, theta = ended
@@ -116,6 +117,23 @@ def holds(name, learner, cut, rounds, alpha, spread, own):
 @pytest.mark.parametrize("case", drawn(60), ids=lambda case: "-".join(map(str, case)))
 def test_no_cut_fit_is_worse_than_weights_of_0_nor_has_them(case):
     holds(*case)
+
+
+OTHERS = {
+    "fixed steps": partial(FrankWolfe, step="batch_fixed"),
+    "no centre": partial(FrankWolfe, centre=False),
+    "BCFW": ms.BCFW,
+    "BCFW, fixed": partial(ms.BCFW, fixed=True),
+    "BCFW, average": partial(ms.BCFW, average=True),
+    "BCFW, gaps": partial(ms.BCFW, draw="gaps", cache=3),
+    "BCFW, centre": partial(ms.BCFW, centre=True),
+}
+
+
+@pytest.mark.parametrize("solver", OTHERS)
+def test_nor_has_one_by_other_steps(solver):
+    cases = drawn(60)
+    assert sum(holds(*case, OTHERS[solver]) for case in cases) > 0.5 * len(cases)
 
 
 @pytest.mark.nightly
