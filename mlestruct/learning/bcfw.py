@@ -24,7 +24,7 @@ from mlestruct import limits
 from mlestruct.dual import Dual
 from mlestruct.learning.asking import OraclePart
 from mlestruct.learning.iterate import footprint
-from mlestruct.learning.loop import Found, Loop
+from mlestruct.learning.loop import AnyCheckpoint, Found, Loop
 from mlestruct.learning.run import Keep, OracleRun, SolverSettings, proven, shorter
 from mlestruct.learning.steering import Centre
 from mlestruct.oracle import Oracle
@@ -63,7 +63,7 @@ class BCFW(SolverSettings):
     seconds: float | None = None
     every: int = 10
     random_state: int = 0
-    checkpoint: Any = None
+    checkpoint: AnyCheckpoint = None
     keep: Keep = "best"
     name = "bcfw"
 

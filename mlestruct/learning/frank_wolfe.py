@@ -19,7 +19,7 @@ from mlestruct.dual import Dual, Interior
 from mlestruct.engine import engine_of
 from mlestruct.learning.asking import Asked, RemoteOracle
 from mlestruct.learning.iterate import capacity, footprint
-from mlestruct.learning.loop import Found, Loop
+from mlestruct.learning.loop import AnyCheckpoint, Found, Loop
 from mlestruct.learning.run import Keep, OracleRun, Reply, SolverSettings, Sums, proven, shorter
 from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
 from mlestruct.oracle import Oracle
@@ -68,7 +68,7 @@ class FrankWolfe(SolverSettings):
     shards: int = 8
     workers: int = 1
     engine: Any = None
-    checkpoint: Any = None
+    checkpoint: AnyCheckpoint = None
     centre: bool = True
     keep: Keep = "best"
     name = "frank_wolfe"

@@ -78,7 +78,7 @@ class SolverSettings:
 
         Within another loop the start follows from the runs before, whose τ are not kept.
         """
-        given = "" if type(self.checkpoint).__name__ == "Loop" else digest(start)
+        given = "" if isinstance(self.checkpoint, Loop) else digest(start)
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in FREE}
         known = {"oracle": name_of(oracle), "start": given, "sums": sums is not None}
         return {**dual.named(), **known, **own}
