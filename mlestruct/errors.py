@@ -21,6 +21,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.engine.Maker": "engines ask parts of the examples, see mlestruct.engine.Shard",
     "RoommateModel(workers=)": "one cohort is learned from in one thread",
     "RoommateModel(outcomes=)": "weight= names a column of numbers",
+    "RoommateModel(unpaired=)": "notes_ counts people without a pair, who are left out",
     "--outcomes": "--weight names a column of numbers",
     "--fix": "roommates.toml says what means no answer, and which spelling another one means",
     "--consent": "a table of --rules has lines that begin with allow",

@@ -22,6 +22,7 @@ USES = {
     "mlestruct.engine.Maker": lambda: importlib.import_module("mlestruct.engine").Maker,
     "RoommateModel(workers=)": lambda: ms.RoommateModel(workers=4),
     "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
+    "RoommateModel(unpaired=)": lambda: ms.RoommateModel(unpaired="refuse"),
     "mlestruct.doctor": lambda: ms.doctor,
     "intervals(tastes=)": lambda: ms.MatchingModel().intervals([], [], tastes=True),
     "GraphModel(clique_table=)": lambda: ms.GraphModel(clique_table="counts"),

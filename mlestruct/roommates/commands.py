@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mlestruct.roommates.summary import RoommateSummary
 
 PAIRS = 20  # of a plan that are printed
-FIT = ("answers", "weight", "unpaired", "alpha", "rho")  # settings of a fit beside columns
+FIT = ("answers", "weight", "alpha", "rho")  # settings of a fit beside columns
 TABLES = ("people", "pairs", "rooms", "rules")
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from mlestruct import Batch
 from mlestruct.inference import marginals
@@ -20,10 +21,11 @@ from mlestruct.inference.bounds import (
     log_z_interval,
 )
 from mlestruct.results import Shown
+from mlestruct.roommates.cells import Array, Ints
 from mlestruct.roommates.pairing import Pairing
 from mlestruct.roommates.questionnaire import listed
-from mlestruct.statistics.annealing import annealed, log_pairings
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.statistics import annealed
+from mlestruct.structures.base import as_count
 
 TINY = 1e-300
 
@@ -319,6 +321,11 @@ def _orders(every: Array, true: Array) -> tuple[Array, Array]:
     size = len(true) + 1
     less, most = (np.bincount(n, minlength=size).cumsum()[place] for n in (right, left))
     return (left + right) / 2.0, (less + most) / 2.0
+
+
+def log_pairings(n: int) -> float:
+    """The logarithm of how many ways there are to pair up n people."""
+    return float(gammaln(n + 1) - gammaln(n / 2 + 1) - n / 2 * log(2))
 
 
 def _pairs(partner: Ints) -> Ints:

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from mlestruct.learners import Found, Interrupted
 from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
 from mlestruct.progress import Show, watcher
-from mlestruct.roommates.cells import written
+from mlestruct.roommates.cells import Array, Ints, written
 from mlestruct.roommates.frames import table
 from mlestruct.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
 from mlestruct.roommates.learning import (
@@ -35,7 +35,7 @@ from mlestruct.roommates.learning import (
     marks,
     sandwich,
 )
-from mlestruct.roommates.observed import ColumnNames, Larger, blocks_of, read_pairs, refuse_unpaired
+from mlestruct.roommates.observed import ColumnNames, Larger, blocks_of, read_pairs
 from mlestruct.roommates.people import Missing, People, ids_of
 from mlestruct.roommates.questionnaire import (
     Answers,
@@ -49,7 +49,6 @@ from mlestruct.roommates.questionnaire import (
     survey,
 )
 from mlestruct.roommates.summary import ContrastTable, RoommateSummary
-from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
     from mlestruct.roommates.evaluation import Evaluation, Held
@@ -61,7 +60,6 @@ NoAnswer = Sequence[Any] | Mapping[str, Any]
 ROLES = ("ordinal", "binary", "categorical", "ignore")
 ALLOWED = {
     "missing": ("refuse", "neutral"),
-    "unpaired": ("leave_out", "refuse"),
     "larger": ("refuse", "leave_out"),
 }
 UNKNOWN = ("refuse", "neutral", "nearest")
@@ -87,7 +85,7 @@ class RoommateModel(Parameters):
     a table of its own or in that of people, ``room`` names the column of the room (or several that
     make one), ``partner`` that of the partner's id; rooms of three and more are refused, or the
     people in them left out (``larger``). ``weight`` is a column of weights of pairs. People without
-    a pair are left out of learning (``leave_out``) or refused (``refuse``).
+    a pair are left out of learning.
 
     ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
     answers are refused (``refuse``) or count as an average one (``neutral``). ``unknown`` is what
@@ -129,7 +127,6 @@ class RoommateModel(Parameters):
     no_answer: NoAnswer = ()
     missing: Missing = "refuse"
     unknown: Unknown | Mapping[str, Unknown] = "refuse"
-    unpaired: Literal["leave_out", "refuse"] = "leave_out"
     alpha: float | Sequence[float] = 1.0
     rho: float = 0.5
     tol: float = 1e-9
@@ -220,8 +217,6 @@ class RoommateModel(Parameters):
         known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
         observed = read_pairs(pairs, everybody, self._columns)
-        if self.unpaired == "refuse":
-            refuse_unpaired(everybody, observed)
         blocks, left_out = blocks_of(observed, everybody)
         decided = {*taken, *roles_of(given.names, {"mix": self.mix}, ())}
         columns = {name: given.columns[name] for name in given.names if name not in decided}

@@ -8,11 +8,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mlestruct.roommates.cells import written
+from mlestruct.roommates.cells import Array, Ints, written
 from mlestruct.roommates.frames import Table, table
 from mlestruct.roommates.people import Group, People, are_ids, by_text, meant
 from mlestruct.roommates.questionnaire import refuse, some
-from mlestruct.structures.base import Array, Ints
 
 Larger = Literal["refuse", "leave_out"]
 ANY = object()  # the cohort of a row that names none
@@ -212,16 +211,6 @@ def blocks_of(
     if not blocks:
         raise ValueError("; ".join([f"there is nothing to {what}", *notes]))
     return blocks, notes
-
-
-def refuse_unpaired(people: People, observed: Observed) -> None:
-    """For who wants to hear of it when somebody has no pair."""
-    alone = np.setdiff1d(np.arange(len(people)), observed.rows)
-    if len(alone):
-        raise ValueError(
-            f"{people.ids[alone[0]]!r} and {len(alone) - 1} more are in no pair; learn from the "
-            "others by unpaired='leave_out'"
-        )
 
 
 def as_table(given: Any, columns: ColumnNames) -> Table:

@@ -38,14 +38,13 @@ from mlestruct.roommates.project import (
     together,
 )
 from mlestruct.roommates.reading import read, sheets
-from mlestruct.roommates.report import Report, export_csv, guarded, reason
+from mlestruct.roommates.report import Report, export_csv, guarded
 from mlestruct.roommates.rooms import COLUMNS, listed_rules
 from mlestruct.roommates.words import PAGE, number, percent
 
 ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
 EXAMINED = ("people", "pairs")
 NEEDED: dict[str, tuple[str, ...]] = {"rooms": ("room",), "rules": COLUMNS}
-OTHERS = 3  # reasons named on a card
 SAME = 1.05  # times as probable, which is about as good
 LARGEST_FACTOR = 30.0  # in logarithms: beyond it a plan is practically impossible
 
@@ -408,37 +407,28 @@ class Planned:
             str(row): str(who) if beside is None else f"{who} ({beside[row]})"
             for row, who in enumerate(self.ids)
         }
+        report = self.report()
+        homes = [self._card(home) for home in report.homes()]
         return {
-            "lines": self.report().headline(),
-            "homes": [self._card(home) for home in self.plan.shared],
-            "alone": [
-                {"row": self.row[s.person], "room": _text(s.room), "locked": self._stays(s.room)}
-                for s in self.plan.singles
-            ],
+            "lines": report.headline(),
+            "homes": [home for home in homes if home["reasons"]],
+            "alone": [home | {"row": home["rows"][0]} for home in homes if not home["reasons"]],
             "names": names,
         }
 
-    def _card(self, home: Sequence[Pair]) -> Json:
-        rows = [self.row[who] for pair in home for who in (pair.a, pair.b)]
+    def _card(self, home: Json) -> Json:
+        pairs, room = home["pairs"], _text(home["room"])
+        twos = {frozenset(home["who"][2 * k : 2 * k + 2]) for k in range(len(pairs))}
         required = set(map(frozenset, self._twos(self.held, "require")))
-        twos = [frozenset((pair.a, pair.b)) for pair in home]
+        stays = room is not None and room in [p.room for p in self.held if p.kind == "fixed"]
         return {
-            "rows": rows,
-            "probabilities": [pair.probability for pair in home],
-            "room": _text(home[0].room),
-            "group": home[0].group,
-            "locked": required.issuperset(twos) or self._stays(home[0].room),
-            "reasons": [self._reasons(pair) for pair in home],
+            "rows": [self.row[who] for who in home["who"]],
+            "probabilities": [pair["probability"] for pair in pairs],
+            "room": room,
+            "group": home["group"],
+            "locked": stays or (bool(twos) and required >= twos),
+            "reasons": [pair["reasons"] for pair in pairs],
         }
-
-    def _stays(self, room: Any) -> bool:
-        fixed = [part.room for part in self.held if part.kind == "fixed"]
-        return room is not None and _text(room) in fixed
-
-    def _reasons(self, pair: Pair) -> list[str]:
-        why = self.model.explain(self.plan, pair.a, pair.b)
-        told = sorted(why.contributions, key=lambda part: -abs(part.contribution))[:OTHERS]
-        return [reason(part) for part in told]
 
     def cost(self, kind: str, a: int, b: int) -> Json:
         """How much less probable the plan becomes by a change, and which pairs would be new.

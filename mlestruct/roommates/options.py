@@ -46,7 +46,7 @@ def names(text: str) -> list[str]:
 
 
 def reader(
-    convert: Callable[[str], T], words: str, holds: Callable[[T], bool] = lambda _: True
+    convert: Callable[[str], T], words: str, holds: Callable[[T], bool] = bool
 ) -> Callable[[str], T]:
     """What reads an option's text, or says in words what it needs."""
 
@@ -62,18 +62,10 @@ def reader(
     return read
 
 
-def whole(least: int, most: int | None = None) -> Callable[[str], int]:
+def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
     """A reader of whole numbers from ``least`` to ``most``."""
-    limit = f"{least} or more" if most is None else f"from {least} to {most}"
-
-    def convert(text: str) -> int:
-        return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text.strip()) else least - 1
-
-    return reader(
-        convert,
-        f"needs a whole number, {limit}",
-        lambda number: least <= number and (most is None or number <= most),
-    )
+    limit = f"{least} or more" if most == 10**18 else f"from {least} to {most}"
+    return reader(int, f"needs a whole number, {limit}", lambda n: least <= n <= most)
 
 
 seconds = reader(float, "needs a number of seconds, 0 or more", lambda number: number >= 0)
@@ -82,14 +74,18 @@ partners = reader(
     "needs two columns such as id_a,id_b",
     lambda listed: len(listed) > 1,
 )
+numbers = reader(
+    lambda text: [float(number) for number in names(text)],
+    "needs numbers above 0",
+    lambda found: bool(found) and all(0 < number < float("inf") for number in found),
+)
 
 
 def by_column(text: str) -> Any:
     """``neutral``, ``99,-1``, or by column ``q1=99,q1=98,q2=9``."""
     listed = names(text)
     told: dict[str, list[str]] = {}
-    for part in listed:
-        column, mark, value = part.partition("=")
+    for column, mark, value in (part.partition("=") for part in listed):
         if mark:
             told.setdefault(column.strip(), []).append(value.strip())
     if told and sum(map(len, told.values())) < len(listed):
@@ -101,17 +97,10 @@ def unknown_rule(text: str) -> Any:
     """``neutral``, or by column ``q1=neutral,q2=nearest``."""
     told = by_column(text)
     one = {n: v[0] for n, v in told.items()} if isinstance(told, dict) else told[0]
-    for rule in one.values() if isinstance(one, dict) else [one]:
-        if rule not in ("refuse", "neutral", "nearest"):
-            raise argparse.ArgumentTypeError(f"is refuse, neutral or nearest, not {text!r}")
+    rules = one.values() if isinstance(one, dict) else [one]
+    if not set(rules) <= {"refuse", "neutral", "nearest"}:
+        raise argparse.ArgumentTypeError(f"is refuse, neutral or nearest, not {text!r}")
     return one
-
-
-numbers = reader(
-    lambda text: [float(number) for number in names(text)],
-    "needs numbers above 0",
-    lambda found: bool(found) and all(0 < number < float("inf") for number in found),
-)
 
 
 def _columns(words: str) -> dict[str, Any]:
@@ -186,7 +175,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "trust": _columns("answers there are as meant"),
     "technical": _switch("theorems, certificates and scores instead of plain words"),
     "unknown": _value("RULE", UNKNOWN, unknown_rule),
-    "unpaired": _choice("people without a pair: left out, or refused", "leave_out", "refuse"),
     "yes": _switch("do it"),
     "weight": _value("COLUMN", "of pairs: their weights"),
 }

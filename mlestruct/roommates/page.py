@@ -6,7 +6,7 @@ It asks nothing but its own server.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
@@ -148,27 +148,32 @@ def _sheet(project: Project, file: Dropped, sheet: str) -> Table | None:
 MOST = 1_000_000  # signs of a request's text and entries of its lists; a page never comes near
 
 
-def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type, or a list of such values."""
-    if isinstance(kind, list):
-        return (
-            isinstance(value, list) and len(value) <= MOST and all(_fits(v, *kind) for v in value)
-        )
-    if kind is int:
-        return type(value) is int and 0 <= value < MOST
-    return isinstance(value, kind) and not (isinstance(value, str) and len(value) > MOST)
+def _row(value: Any) -> bool:
+    return type(value) is int and 0 <= value < MOST
 
 
-TEXT, NAME = ("a text", str), ("a text or null", str | None)
-ROW, SWITCH = ("a row's number", int), ("true or false", bool)
-EXPECTED: Mapping[str, Mapping[str, tuple[str, Any]]] = {
-    "choose": {"roles": ("an object", dict), "planned": NAME},
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) < MOST
+
+
+def _list(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and len(value) < MOST and all(map(fits, value))
+
+
+TEXT, ROW = ("a text", _text), ("a row's number", _row)
+NAME = ("a text or null", lambda value: value is None or _text(value))
+SWITCH = ("true or false", lambda value: isinstance(value, bool))
+EXPECTED: Mapping[str, Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "choose": {
+        "roles": ("an object", lambda value: isinstance(value, dict)),
+        "planned": NAME,
+    },
     "fit": {},
     "sheet": {"kind": TEXT, "sheet": TEXT},
     "change": {"kind": TEXT, "a": ROW, "b": ROW},
     "undo": {},
-    "let_go": {"kind": TEXT, "who": ("a list of ids", [str])},
-    "lock": {"rows": ("a list of rows", [int]), "room": NAME, "keep": SWITCH},
+    "let_go": {"kind": TEXT, "who": ("a list of ids", _list(_text))},
+    "lock": {"rows": ("a list of rows", _list(_row)), "room": NAME, "keep": SWITCH},
 }
 """By what is asked: every entry, in words, and whether a value is one."""
 
@@ -187,10 +192,10 @@ def sent(asked: str, body: bytes) -> dict[str, Any]:
         if name not in expected:
             known = ", ".join(expected) or "no entries"
             raise ValueError(f"{asked}: unknown entry {_short(name)}; expected {known}")
-    for name, (words, kind) in expected.items():
+    for name, (words, fits) in expected.items():
         if name not in found:
             raise ValueError(f"{asked}: {name!r} is missing; expected {words}")
-        if not _fits(found[name], kind):
+        if not fits(found[name]):
             raise ValueError(f"{asked}: {name} is {_short(found[name])}; expected {words}")
     return found
 

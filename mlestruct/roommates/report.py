@@ -159,7 +159,9 @@ class Report:
             style=STYLE,
             headline=self.headline(),
             sections=[one for one in SECTIONS if found or one[0] != "evaluation"],
-            groups=list(self._cards().items()),
+            homes=self.homes(),
+            shown=self._shown,
+            percent=percent,
             hidden="" if self.protected else ", ".join(model.protected_),
             effects=_effects(summary, model.questions_),
             untold=", ".join(summary.unidentified) if summary.sure else "",
@@ -180,27 +182,26 @@ class Report:
             notes=summary.notes,
         )  # fmt: skip
 
-    def _cards(self) -> dict[str, list[Json]]:
-        """Group by group, a card for each home: who shares, how probable, why, who was near."""
-        others, found = _others(self.plan, self._shown), dict[str, list[Json]]()
-        for home in self.plan.shared:
-            who = " + ".join(self._two(pair) for pair in home)
-            room = "" if home[0].room is None else f"{words('room', room=home[0].room)}: "
-            pairs = [self._pair(pair, len(home) > 1, others) for pair in home]
-            card = {"title": room + who, "pairs": pairs, "room": None}
-            found.setdefault(home[0].group, []).append(card)
-        for single in self.plan.singles:
-            title = f"{self._shown(single.person)} · {words('alone')}"
-            card = {"title": title, "pairs": [], "room": single.room}
-            found.setdefault(single.group, []).append(card)
-        return found
+    def homes(self) -> list[Json]:
+        """Each home: who shares, how probable that is, why, who was near; then who is alone."""
+        others = _others(self.plan, self._shown)
+        shared = [
+            {
+                "who": [who for pair in home for who in (pair.a, pair.b)],
+                "room": home[0].room,
+                "group": home[0].group,
+                "pairs": [self._pair(pair, others) for pair in home],
+            }
+            for home in self.plan.shared
+        ]
+        alone = [
+            {"who": [one.person], "room": one.room, "group": one.group, "pairs": []}
+            for one in self.plan.singles
+        ]
+        return [*shared, *alone]
 
-    def _two(self, pair: Pair) -> str:
-        return f"{self._shown(pair.a)} + {self._shown(pair.b)}"
-
-    def _pair(self, pair: Pair, named: bool, others: Mapping[Any, str]) -> Json:
+    def _pair(self, pair: Pair, others: Mapping[Any, str]) -> Json:
         why = self.model.explain(self.plan, pair.a, pair.b, protected=self.protected)
-        share = words("probable", share=percent(pair.probability))
         told = [
             f"{words(side)}: {reason(part)}"
             for side, sign in (("for", 1.0), ("against", -1.0))
@@ -209,8 +210,8 @@ class Report:
         if abs(why.withheld) > SLIGHT:
             told.append(words("protected sum", factor=number(exp(why.withheld))))
         near = [f"{self._shown(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
-        title = f"{self._two(pair)}: {share}" if named else share
-        return {"title": title, "reasons": told, "near": near}
+        title = f"{self._shown(pair.a)} + {self._shown(pair.b)}"
+        return {"title": title, "probability": pair.probability, "reasons": told, "near": near}
 
     @cached_property
     def _shown(self) -> Name:

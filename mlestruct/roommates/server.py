@@ -465,6 +465,7 @@ def _end(request: socket.socket) -> None:
 
 def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
     """Serve a project's folder until Ctrl-C; ``ready`` is told the address."""
+    page("", "")  # or what is missing for it is named at once
     with Server(Project.own(folder), port) as server:
         ready(server.address)
         with suppress(KeyboardInterrupt):

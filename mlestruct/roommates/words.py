@@ -32,9 +32,6 @@ REPORT = {
     "two answers": "{a} with {b} on {column}",
     "own feature": "pairs with a unit more of {column}",
     # the plan
-    "room": "Room {room}",
-    "alone": "without a partner",
-    "probable": "{share} probable",
     "both say": "both answer {a} to {column}",
     "they say": "{a} and {b} on {column}",
     "no answer": "no answer",

@@ -170,28 +170,27 @@ class Book:
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = opened, closed
         parser.StartDoctypeDeclHandler, parser.CharacterDataHandler = declared, text
-        try:
-            with self.archive.open(self.names[part.lower()]) as file:
-                given = 0
-                while piece := file.read(PIECE):
-                    self.bytes += len(piece)
-                    given += len(piece)
-                    if self.bytes > LARGEST:
-                        raise _Refused(
-                            f"{where} unpacks to more than {LARGEST >> 20} MB; {SMALLER}"
-                        )
-                    parser.Parse(piece)
-                    if given - parser.CurrentByteIndex > TOKEN:
-                        raise _Refused(f"{where}: a tag of its XML has no end; {AGAIN}")
-                parser.Parse(b"", True)
-        except _Enough:
-            pass
-        except _Refused:
-            raise
-        except DAMAGED as error:
-            raise _Refused(
-                f"{where} does not open as a workbook ({type(error).__name__} in {part}); {AGAIN}"
-            ) from error
+        with suppress(_Enough):
+            try:
+                self._feed(parser, part, where)
+            except _Refused:
+                raise
+            except DAMAGED as error:
+                why = f"{type(error).__name__} in {part}"
+                raise _Refused(f"{where} does not open as a workbook ({why}); {AGAIN}") from error
+
+    def _feed(self, parser: expat.XMLParserType, part: str, where: str) -> None:
+        with self.archive.open(self.names[part.lower()]) as file:
+            given = 0
+            while piece := file.read(PIECE):
+                self.bytes += len(piece)
+                given += len(piece)
+                if self.bytes > LARGEST:
+                    raise _Refused(f"{where} unpacks to more than {LARGEST >> 20} MB; {SMALLER}")
+                parser.Parse(piece)
+                if given - parser.CurrentByteIndex > TOKEN:
+                    raise _Refused(f"{where}: a tag of its XML has no end; {AGAIN}")
+            parser.Parse(b"", True)
 
     def _relations(self, part: str, folder: str) -> dict[str, tuple[str, str]]:
         """By id, what a related part is and its name in the archive."""

@@ -22,11 +22,12 @@ class Summary:
 
 
 def test_text_stays_text_wherever_it_stands(parsed):
-    given = {"headline": [NASTY], "groups": [(NASTY, [])], "sections": [], "notes": [NASTY]}
+    home = {"group": NASTY, "who": [NASTY], "room": NASTY, "pairs": []}
+    given = {"headline": [NASTY], "homes": [home], "shown": str, "notes": [NASTY]}
     html = rendered("report.html", certificate={"withheld": NASTY}, sizes=[(NASTY, 1)], **given)
     read = parsed(html)
     assert "script" not in read.tags
-    assert " ".join(read.words).count(NASTY.replace("\u202e", "\\u202e")) == 5
+    assert " ".join(read.words).count(NASTY.replace("\u202e", "\\u202e")) == 7
     assert "\u202e" not in html
     assert not {"link", "img", "iframe", "object"} & set(read.tags)
 

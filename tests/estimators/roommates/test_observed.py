@@ -31,7 +31,6 @@ def test_faults(learn) -> None:
     refused("pairs, row 0 is 1; expected two ids", [1, 2])
     refused("nothing to learn from", [])
     refused("nothing to learn from; .*1 pairs are alone", [(1, 2)])
-    refused("7 and 1 more are in no pair", [(1, 2), (3, 4), (5, 6)], unpaired="refuse")
 
 
 def weighted(*weights):

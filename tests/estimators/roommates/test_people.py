@@ -45,7 +45,6 @@ def test_roles() -> None:
 def test_settings() -> None:
     refused("no answers to compare: name columns in ordinal", four(), ordinal=())
     refused("missing is 'refuse' or 'neutral', not 'drop'", four(), missing="drop")
-    refused("unpaired is 'leave_out' or 'refuse', not 'keep'", four(), unpaired="keep")
 
 
 def test_a_name_beats_a_pattern_and_the_rest_is_ignored_in_words() -> None:
