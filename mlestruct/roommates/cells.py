@@ -14,8 +14,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Decimal = Literal[".", ","]
 Cell = str | int | float | None
 """Text as written, a number that a workbook or frame holds as one, or None for a blank cell."""

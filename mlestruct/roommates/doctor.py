@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.roommates.cells import Ints, number, written
+from mlestruct.roommates.cells import number, written
 from mlestruct.roommates.columns import EACH, MOST_LEVELS, suspects, variants
 from mlestruct.roommates.frames import Column, Table, missing
 from mlestruct.roommates.leaks import KEPT, Agreement, Leak, leaks
@@ -19,6 +19,7 @@ from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.project import Settings
 from mlestruct.roommates.questionnaire import some
 from mlestruct.roommates.words import FINDINGS
+from mlestruct.structures.base import Ints
 
 PAIRS_PER_WEIGHT = 5  # fewer say little: docs/roommates.md
 IDS = re.compile(

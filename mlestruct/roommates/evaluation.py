@@ -21,11 +21,10 @@ from mlestruct.inference.bounds import (
     log_z_interval,
 )
 from mlestruct.results import Shown
-from mlestruct.roommates.cells import Array, Ints
 from mlestruct.roommates.pairing import Pairing
 from mlestruct.roommates.questionnaire import listed
 from mlestruct.statistics import annealed
-from mlestruct.structures.base import as_count
+from mlestruct.structures.base import Array, Ints, as_count
 
 TINY = 1e-300
 

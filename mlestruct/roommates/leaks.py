@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.roommates.cells import Ints, number, written
+from mlestruct.roommates.cells import number, written
 from mlestruct.roommates.columns import folded
 from mlestruct.roommates.frames import Column, Table, missing
+from mlestruct.structures.base import Ints
 
 LEAST = 6  # pairs that tell of a room
 MOST = 0.8  # share of pairs that agree, or are neighbours

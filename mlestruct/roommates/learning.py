@@ -18,7 +18,6 @@ from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learners.convex import Learner
 from mlestruct.learning.loop import Loop, Told
-from mlestruct.roommates.cells import Array, Ints
 from mlestruct.roommates.frames import Column
 from mlestruct.roommates.leaks import Agreement
 from mlestruct.roommates.observed import ObservedGroup
@@ -26,6 +25,7 @@ from mlestruct.roommates.people import Group, People
 from mlestruct.roommates.questionnaire import Answers
 from mlestruct.roommates.summary import Contrasts, ContrastTable, RoommateSummary
 from mlestruct.structures import Matching
+from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
     from mlestruct.roommates.evaluation import Held

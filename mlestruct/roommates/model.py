@@ -21,7 +21,7 @@ from mlestruct.learners import Found, Interrupted
 from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
 from mlestruct.progress import Show, watcher
-from mlestruct.roommates.cells import Array, Ints, written
+from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import table
 from mlestruct.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
 from mlestruct.roommates.learning import (
@@ -49,6 +49,7 @@ from mlestruct.roommates.questionnaire import (
     survey,
 )
 from mlestruct.roommates.summary import ContrastTable, RoommateSummary
+from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
     from mlestruct.roommates.evaluation import Evaluation, Held

@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mlestruct.roommates.cells import Array, Ints, written
+from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import Table, table
 from mlestruct.roommates.people import Group, People, are_ids, by_text, meant
 from mlestruct.roommates.questionnaire import refuse, some
+from mlestruct.structures.base import Array, Ints
 
 Larger = Literal["refuse", "leave_out"]
 ANY = object()  # the cohort of a row that names none

@@ -14,12 +14,11 @@ from mlestruct import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.features import Pairs, Question
 from mlestruct.inference import Marginals, best, marginals
-from mlestruct.roommates.cells import Array, Ints
 from mlestruct.roommates.frames import Column, Columns
 from mlestruct.roommates.people import Group, People
 from mlestruct.roommates.rooms import Room, Rules, conflict
 from mlestruct.structures import Matching
-from mlestruct.structures.base import as_count
+from mlestruct.structures.base import Array, Ints, as_count
 
 Decision = Literal["map", "expected"]
 BLOCK = 256  # people whose probabilities are held at once

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.roommates.cells import Ints, written
+from mlestruct.roommates.cells import written
 from mlestruct.roommates.columns import folded
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.questionnaire import Answers, Unknown, person, refuse, some, spelled_twice
+from mlestruct.structures.base import Ints
 
 Missing = Literal["refuse", "neutral"]
 POINT_ZERO = re.compile(r"(-?[0-9]+)[.,]0+")

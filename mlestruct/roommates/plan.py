@@ -14,11 +14,11 @@ import numpy as np
 from mlestruct.errors import Infeasible
 from mlestruct.limits import late
 from mlestruct.results import Shown
-from mlestruct.roommates.cells import Ints
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.pairing import Decision, Pairing, Worth
 from mlestruct.roommates.people import People
 from mlestruct.roommates.rooms import Room, Rule, Rules, housed, needs
+from mlestruct.structures.base import Ints
 
 SHOWN = 20
 

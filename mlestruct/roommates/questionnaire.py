@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from mlestruct.features import Question
-from mlestruct.roommates.cells import Array, Ints, number, written
+from mlestruct.roommates.cells import number, written
 from mlestruct.roommates.columns import EACH, MOST_LEVELS, suspects, variants
 from mlestruct.roommates.frames import Column, Table, missing
+from mlestruct.structures.base import Array, Ints
 
 LARGEST = 1e12  # an answer; beyond, differences of answers lose digits
 SHOWN = 20  # faults in one message

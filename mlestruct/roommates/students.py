@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.inference.sampling import sample_matchings
-from mlestruct.roommates.cells import Array
 from mlestruct.structures import Matching
+from mlestruct.structures.base import Array
 
 Table = dict[str, NDArray[Any]]
 

@@ -15,8 +15,8 @@ from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Question
 from mlestruct.inference.sandwich import PAIRS
 from mlestruct.results import Shown
-from mlestruct.roommates.cells import Array
 from mlestruct.roommates.questionnaire import Answers
+from mlestruct.structures.base import Array
 
 SHOWN = 20
 
