@@ -54,7 +54,8 @@ def people(sign):
 
 
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\u202e", "\u2066"])
-def test_results_reports_and_commands_show_them(sign, tmp_path, capsys):
+def test_results_reports_and_commands_show_them(sign, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     everybody, pairs = people(sign)
     model = ms.RoommateModel(ordinal="tidy").fit(everybody, pairs)
     plan = model.assign(everybody)
@@ -72,7 +73,8 @@ def test_results_reports_and_commands_show_them(sign, tmp_path, capsys):
     assert not HIDDEN.search(out + err)
 
 
-def test_json_stays_json_and_is_shown(tmp_path, capsys):
+def test_json_stays_json_and_is_shown(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     everybody, pairs = people("\u202e")
     write_csv(tmp_path / "people.csv", everybody)
     write_csv(tmp_path / "pairs.csv", {"a": [a for a, _ in pairs], "b": [b for _, b in pairs]})
