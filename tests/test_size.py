@@ -33,14 +33,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1531, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        8061,
+        8038,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3013, r"mlestruct/estimators/"),
     "families": (1744, r"mlestruct/families/"),
-    "extras": (1836, r"mlestruct/"),
+    "extras": (1837, r"mlestruct/"),
 }
-RAW = {"tests": 33966, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 33968, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

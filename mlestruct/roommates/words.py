@@ -112,9 +112,9 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     "code": (
         "stop",
         "column {column!r}: {value!r}, {count} times, the first in {where}, looks like a code for "
-        "no answer; if it is, ",
-        "it belongs into the column's no_answer, else write trust = true there",
-        "tick that beside the column",
+        "no answer",
+        " and is proposed as one (no_answer); if it is an answer, write trust = true instead",
+        "; if it is, tick that beside the column",
     ),
     "spelled": (
         "stop",
