@@ -13,7 +13,6 @@ import pickle
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from itertools import compress
 from operator import itemgetter
 from typing import Any
 
@@ -152,7 +151,7 @@ def packed(value: Any) -> bytes:
 
 
 class Remote:
-    """Parts at work. Where a worker is lost its parts are sent again, and asked all anew.
+    """Parts at work. Where a worker is lost the parts are sent again, and asked all anew.
 
     ``states`` are the last warm starts that are known here, ``log`` the questions since: at most
     ``EVERY`` rounds of them. Asked the same from the same start, parts answer the same bits.
@@ -160,44 +159,38 @@ class Remote:
 
     def __init__(self, parts: Sequence[Any], client: Any, timeout: float | None) -> None:
         self.parts, self.client, self.timeout = list(parts), client, timeout
-        self.sent: list[Any] = [None] * len(self.parts)
-        self.pairs: list[Any] = [None] * len(self.parts)  # None where a part is known to be lost
-        self.why = "was lost"
         self.states, self.log = [NOTHING] * len(self.parts), list[list[bytes]]()
-        self._send(range(len(self.parts)))
-
-    def __len__(self) -> int:
-        return len(self.parts)
+        self.sent, self.pairs = list[Any](), list[Any]()
+        self.why = "was lost"
+        self._send()
 
     def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
         known = {id(question): packed((name, question)) for question in questions}
         self.log.append([known[id(question)] for question in questions])
-        self._ask(range(len(self)), self.log[-1])
-        answers = [pickle.loads(answer) for answer in self._gathered(0)]
+        answers = [pickle.loads(answer) for answer in self._gathered(0, since=len(self.log) - 1)]
         if len(self.log) == EVERY:
-            self._scatter_states(self._gathered(1))
+            self.memory()
         return answers
 
     def memory(self) -> list[Tree]:
-        self._scatter_states(self._gathered(1))
-        return [pickle.loads(state) for state in self.states]
+        states = self._gathered(1, since=len(self.log))
+        self._scatter_states(states)
+        return [pickle.loads(state) for state in states]
 
     def remember(self, trees: Sequence[Tree]) -> None:
         self._scatter_states([packed(tree) for tree in trees])
 
     def close(self) -> None:
-        self.client.cancel([pair for pair in self.pairs if pair is not None])
+        self.client.cancel(self.pairs)
         self.sent, self.pairs = [], []
+
+    def _send(self) -> None:
+        self.sent = self._scattered([RemotePart(packed(part)) for part in self.parts])
+        self.pairs = self._scattered([(b"", state) for state in self.states])
 
     def _scatter_states(self, states: list[bytes]) -> None:
         self.states, self.log = states, []
         self.pairs = self._scattered([(b"", state) for state in states])
-
-    def _send(self, which: Sequence[int]) -> None:
-        parts = self._scattered([RemotePart(packed(self.parts[k])) for k in which])
-        pairs = self._scattered([(b"", self.states[k]) for k in which])
-        for k, part, pair in zip(which, parts, pairs, strict=True):
-            self.sent[k], self.pairs[k] = part, pair
 
     def _scattered(self, values: list[Any]) -> list[Any]:
         try:
@@ -205,65 +198,50 @@ class Remote:
         except TimeoutError as error:
             raise LostWorker(f"{self.client} has no workers left") from error
 
-    def _ask(self, which: Sequence[int], questions: Sequence[bytes]) -> None:
-        distinct = {id(questions[k]): questions[k] for k in which}
-        sent = dict(zip(distinct, self._scattered([*distinct.values()]), strict=True))
-        rows = [(self.sent[k], self.pairs[k], sent[id(questions[k])]) for k in which]
-        for k, pair in zip(which, self._mapped(ask, rows), strict=True):
-            self.pairs[k] = pair
+    def _mapped(self, function: Any, *columns: list[Any]) -> list[Any]:
+        if any(one.cancelled() for column in columns for one in column):
+            raise CancelledError
+        return list(self.client.map(function, *columns, pure=False))
 
-    def _mapped(self, function: Any, rows: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """A future per row of arguments, None where one of these is known to be lost."""
-        sound = [not any(one is None or one.cancelled() for one in row) for row in rows]
-        columns = zip(*compress(rows, sound), strict=True)
-        made = iter(self.client.map(function, *columns, pure=False) if any(sound) else ())
-        return [next(made) if whole else None for whole in sound]
-
-    def _gathered(self, part: int) -> list[bytes]:
-        """Return one part, answer or state, of every shard's last pair."""
-        rounds = 1
+    def _gathered(self, part: int, since: int) -> list[bytes]:
+        """Put the questions ``since`` one of the log; return all answers, or all warm starts."""
         for attempt in range(TRIES):
-            asked = self._mapped(itemgetter(part), [(pair,) for pair in self.pairs])
-            lost = self._lost(self.pairs, asked, rounds)
             try:
-                if not lost:
+                if attempt:
+                    log.warning("a worker %s; its parts are sent again (%d)", self.why, attempt)
+                    self._send()
+                for questions in self.log[0 if attempt else since :]:
+                    known = {id(one): one for one in questions}
+                    sent = dict(zip(known, self._scattered([*known.values()]), strict=True))
+                    given = [sent[id(one)] for one in questions]
+                    self.pairs = self._mapped(ask, self.sent, self.pairs, given)
+                asked = self._mapped(itemgetter(part), self.pairs)
+                if self._answered(self.pairs, asked, 1 + len(self.log) * bool(attempt)):
                     return list(self.client.gather(asked))
             except CancelledError:
-                lost = self._lost(self.pairs, asked, rounds)
-            if attempt + 1 == TRIES:
-                break
-            log.warning("a worker %s; its parts are sent again (%d)", self.why, attempt + 1)
-            self._send(lost)
-            rounds = 1 + len(self.log)
-            for questions in self.log:
-                self._ask(lost, questions)
-        raise self._blamed(lost)
+                self.why = "was lost"
+        raise self._blamed()
 
-    def _lost(self, pairs: Sequence[Any], asked: Sequence[Any], rounds: int) -> list[int]:
-        """Wait for these answers; the numbers of those that do not come."""
+    def _answered(self, pairs: list[Any], asked: list[Any], rounds: int) -> bool:
+        """Wait for these answers; False if some do not come."""
         distributed: Any = importlib.import_module("distributed")
-        known = [one for one in asked if one is not None]
         try:
-            distributed.wait(known, timeout=None if self.timeout is None else self.timeout * rounds)
-        except CancelledError:
-            self.why = "was lost"
+            distributed.wait(asked, timeout=None if self.timeout is None else self.timeout * rounds)
         except TimeoutError:
             self.why = f"did not answer within {self.timeout:.3g} s"
-            late = [k for k, one in enumerate(asked) if one is not None and not one.done()]
-            keys, busy = {pairs[k].key for k in late}, self.client.processing().items()
-            hanging = [address for address, tasks in busy if not keys.isdisjoint(tasks)]
+            late = {pair.key for pair in pairs if not pair.done()}
+            busy = self.client.processing().items()
+            hanging = [address for address, tasks in busy if not late.isdisjoint(tasks)]
             self.client.restart_workers(hanging, raise_for_error=False)
-            self.client.cancel([one for k in late for one in (asked[k], pairs[k])])
+            self.client.cancel([*asked, *pairs])
+            return False
+        errors = [one.exception() for one in asked if one.status == "error"]
+        lost = any(one.status in ("cancelled", "lost") for one in asked)
+        return not (lost or any(isinstance(error, distributed.KilledWorker) for error in errors))
 
-        def gone(one: Any) -> bool:
-            killed = one.status == "error" and isinstance(one.exception(), distributed.KilledWorker)
-            return killed or one.status in ("cancelled", "lost")
-
-        return [k for k, one in enumerate(asked) if one is None or gone(one)]
-
-    def _blamed(self, lost: Sequence[int]) -> LostWorker:
-        for k in lost if self.log else ():
-            example = self._culprit(self.parts[k], *pickle.loads(self.log[-1][k]))
+    def _blamed(self) -> LostWorker:
+        for part, question in zip(self.parts, self.log[-1] if self.log else (), strict=False):
+            example = self._culprit(part, *pickle.loads(question))
             if example is not None:
                 why = f"example {example}: asked about it, a worker {self.why}"
                 return LostWorker(why, example)
@@ -271,11 +249,13 @@ class Remote:
 
     def _culprit(self, part: Any, name: str, arguments: tuple[Any, ...]) -> int | None:
         """The number of an example that alone does not let a worker survive, or None."""
-        question = packed((name, arguments))
-        given = self._scattered([RemotePart(packed(part)), (b"", NOTHING), question])
-        one = self._mapped(ask, [tuple(given)])
-        if not self._lost(one, one, 1):
-            return None
+        given = [RemotePart(packed(part)), (b"", NOTHING), packed((name, arguments))]
+        try:
+            one = self._mapped(ask, *([sent] for sent in self._scattered(given)))
+            if self._answered(one, one, 1):
+                return None
+        except CancelledError:
+            self.why = "was lost"
         halves = part.halves(arguments)
         if not halves:
             return int(part.first)

@@ -35,13 +35,12 @@ class Shard(Protocol):
 class Running(Protocol):
     """The parts of a problem at work, with their warm starts.
 
-    Interface: ``len`` is the number of parts; ``ask(name, questions)`` puts a question, a tuple of
+    Interface: ``ask(name, questions)`` puts a question, a tuple of
     arguments, to each part and returns the answers in the parts' order, so that sums have the same
     bits anywhere; ``memory()`` are the warm starts as trees, ``remember`` goes on from them, and
     ``close()`` releases the parts.
     """
 
-    def __len__(self) -> int: ...
     def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]: ...
     def memory(self) -> list[Tree]: ...
     def remember(self, trees: Sequence[Tree]) -> None: ...
@@ -60,9 +59,6 @@ class Local:
     def __init__(self, parts: Sequence[Any], workers: int = 1) -> None:
         self.parts, self.warm = list(parts), [None] * len(parts)
         self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
-
-    def __len__(self) -> int:
-        return len(self.parts)
 
     def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
         asked = zip(self.parts, questions, self.warm, strict=True)

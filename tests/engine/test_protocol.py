@@ -51,10 +51,10 @@ def rounds(engine, given, count=7):
 
 
 def _rounds(running, first, count):
-    found = []
+    found, places = [], range(len(running.parts))
     for r in range(first, first + count):
-        answers = running.ask("total", [(np.full(3, k + 0.1 * r),) for k in range(len(running))])
-        assert [number for number, _ in answers] == list(range(len(running)))
+        answers = running.ask("total", [(np.full(3, k + 0.1 * r),) for k in places])
+        assert [number for number, _ in answers] == list(places)
         found.append([answer.tolist() for _, answer in answers])
     return found
 
