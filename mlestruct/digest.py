@@ -77,17 +77,7 @@ def _feed_all(kind: str, parts: list[Any], feed: Feed) -> None:
 
 def named(batch: Any, features: Any, regulariser: Any) -> dict[str, Any]:
     """What is learned from, and λ: numbers where they are few, digests where they are many."""
-    found = named_examples(batch, features)
-    for field in fields(regulariser):
-        values = getattr(regulariser, field.name)
-        alike = len(values) > 0 and (values == values[0]).all()
-        found[field.name] = float(values[0]) if alike else digest(values)
-    return found
-
-
-def named_examples(batch: Any, features: Any) -> dict[str, Any]:
-    """What is learned from."""
-    return {
+    found = {
         "examples": len(batch),
         "structures": digest(batch.structures, batch.which),
         "outcomes": digest(batch.target),
@@ -95,6 +85,11 @@ def named_examples(batch: Any, features: Any) -> dict[str, Any]:
         "bias": digest(batch.bias, batch.constant),
         "features": digest(features),
     }
+    for field in fields(regulariser):
+        values = getattr(regulariser, field.name)
+        alike = len(values) > 0 and (values == values[0]).all()
+        found[field.name] = float(values[0]) if alike else digest(values)
+    return found
 
 
 def shown(value: Any) -> Any:

@@ -9,7 +9,7 @@ rounds fill in the means of what was not seen and fit a convex learner to them (
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,34 +31,20 @@ from mlestruct.structures.batch import Batch, pinned
 from mlestruct.structures.entropy import Entropy
 
 
-@dataclass(frozen=True)
-class Filled:
-    """Weights, with what is proven of them.
+class Filled(NamedTuple):
+    """What is proven of weights, and what was not seen filled in by its means under them.
 
-    ``lower ≤ Σ w_m [log Z(clamped) − log Z(full)] − R(θ) ≤ upper``, both log Z the surrogate's.
-    With the means of what was not seen (``target``) in its place the problem is convex;
-    ``stationarity`` is how far θ is from its optimum at most: 0 only at a stationary point.
+    The objective Σ w_m [log Z(clamped) − log Z(full)] − R(θ), both log Z the surrogate's, lies
+    between the certificate's and ``upper``. With the means (``target``) in the place of what was
+    not seen the problem is convex, and the certificate's gap is how far θ is from its optimum at
+    most: 0 only at a stationary point. ``missing`` are the moments that tell.
     """
 
     theta: Array
-    lower: float
+    certificate: Certificate
     upper: float
-    stationarity: float
     target: Array
     missing: Array
-
-    @property
-    def certificate(self) -> Certificate:
-        """Its relative gap is what filling in the means and fitting to them gains at most."""
-        gap, value = self.stationarity, self.lower
-        return Certificate(gap, 0.0, value, "surrogate", "not convex", withheld=str(self))
-
-    def __str__(self) -> str:
-        return (
-            f"objective in [{self.lower:.6g}, {self.upper:.6g}]; with labels missing it is not "
-            f"convex, and no optimum is claimed: with their means in their place these weights are "
-            f"within {self.stationarity:.2g} of the best (0 at a stationary point)"
-        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +110,7 @@ class Missing(Wraps):
             if why or left <= loop.tol:
                 return loop.end(said, "" if left <= loop.tol else why)
             loop.tell(said)
-            found = seen.fit(one, max(0.1 * left, 0.1 * loop.tol), loop, calls)
+            found = seen.fit(one, loop, calls)
             theta, number, calls = found.theta, number + 1, calls + found.calls
             loop.save((number, calls, theta))
 
@@ -178,7 +164,13 @@ class PartlySeen:
         inside = float(weight @ (seen.upper - seen.lower + full.upper - full.lower))
         lack = dual.features.moments(dual.weigh(seen.tau - full.tau))
         left = inside + dual.regulariser.bracket(theta, lack)
-        return Filled(theta, lower, upper, left, seen.tau, lack)
+        words = (
+            f"objective in [{lower:.6g}, {upper:.6g}]; with labels missing it is not "
+            f"convex, and no optimum is claimed: with their means in their place these weights are "
+            f"within {left:.2g} of the best (0 at a stationary point)"
+        )
+        proof = Certificate(left, 0.0, lower, "surrogate", "not convex", withheld=words)
+        return Filled(theta, proof, upper, seen.tau, lack)
 
     def _infer(
         self, batch: Batch[Any], by: Routine | None, theta: Array, loop: Loop | None, enough: float
@@ -192,13 +184,13 @@ class PartlySeen:
         solver = replace(learner.solver, tol=tol, checkpoint=loop)
         return marginals(batch, scores, learner.oracle, rho=rho, solver=solver)
 
-    def fit(self, one: Filled, tol: float, loop: Loop, spent: int) -> Found:
+    def fit(self, one: Filled, loop: Loop, spent: int) -> Found:
         """Fit to what was filled in; directly from the weights before it, so late fits are short.
 
         Frank-Wolfe begins at points, and those of the round before have other targets.
         """
-        solver = self.learner.solver
-        tol = max(min(solver.tol, 0.1 * self.tol), tol)  # else a round may end at its start
+        solver, close = self.learner.solver, 0.1 * one.certificate.relative
+        tol = max(min(solver.tol, 0.1 * self.tol), close)  # else a round may end at its start
         limits = solver.limits | {"tol": tol, "calls": loop.left(spent)}
         start = None if self.full is None else one.theta
         batch = replace(self.batch, target=one.target)

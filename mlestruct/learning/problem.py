@@ -31,7 +31,6 @@ from mlestruct.trees import Tree
 
 SHARD, MOST = 200_000, 8  # coordinates that are worth a part of their own; never more than MOST
 TURNS, LESS = 30, 0.95  # of the oracle, each of which leaves at most this of what moments lack
-TIGHTER, FINEST = 0.03, 1e-9  # where a search fails inference gets finer by this, down to that
 ESTIMATE = "an estimate until the last round"
 
 
@@ -320,9 +319,9 @@ class Problem:
     """R(θ) + Σ over parts, with what inference on these parts starts from.
 
     ``tol`` is the error at which inference may stop; while it is ``coarse`` that gets finer with
-    the gap, and where a search fails. After that evaluations are ``cold``, at most ``restarts``
-    times begun anew: every answer is a first call's, so that what depends on warm starts, by which
-    an objective may jump, is a function again.
+    the gap, and where a search fails it is 0. Where one fails then, evaluations are ``cold``, at
+    most ``restarts`` times begun anew: every answer is a first call's, so that what depends on warm
+    starts, by which an objective may jump, is a function again.
     """
 
     provable = False
@@ -368,17 +367,15 @@ class Problem:
         It has where weights are as good as inference can tell, or no step was found.
         """
         helped = self.cold == 0 or self.taken > 1
-        if self.coarse and not (ended or moved) and TIGHTER * self.tol >= FINEST:
-            self.tol = TIGHTER * self.tol
-        elif self.coarse and (ended or not moved):
+        on = True
+        if self.coarse and (ended or not moved):
             self.coarse, self.tol = False, 0.0
         elif not (ended or moved) and helped and self.cold < self.restarts:
             self.cold, self.taken = self.cold + 1, 0
         else:
-            self.taken += moved
-            return moved
+            on = moved
         self.taken += moved
-        return True
+        return on
 
     def improves(self, theta: Array, start: Array) -> bool:
         """Whether these weights are no worse than others, both evaluated anew."""

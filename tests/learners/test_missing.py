@@ -70,10 +70,13 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
     values = []
     for found in steps:
         value = likelihood(graph, batch, X, observed, found.theta)
-        assert found.lower - 1e-9 <= value <= found.upper + 1e-9
+        assert found.certificate.objective - 1e-9 <= value <= found.upper + 1e-9
         values.append(value)
-    fits = [max(0.1 * found.stationarity, 1e-7 * abs(found.lower)) for found in steps[:-1]]
-    wide = [found.upper - found.lower for found in steps[1:]]
+    fits = [
+        max(0.1 * found.certificate.gap, 1e-7 * abs(found.certificate.objective))
+        for found in steps[:-1]
+    ]
+    wide = [found.upper - found.certificate.objective for found in steps[1:]]
     assert (np.diff(values) >= -np.add(fits, wide) - 1e-9).all()
     assert (len(steps) > 1) == (route == "frank_wolfe")
     left = [found.certificate.relative <= tol for found in steps]
@@ -85,7 +88,7 @@ def test_rounds_rise_and_intervals_hold_the_likelihood(rng, route):
         for e in np.eye(4)
     ]
     # ‖∇‖² / 2λ is at most what the stationarity leaves open, up to the inference's own error.
-    assert np.linalg.norm(np.array(slope) / 2e-5) ** 2 / (2 * LAM) <= 4 * end.stationarity + 1e-8
+    assert np.linalg.norm(np.array(slope) / 2e-5) ** 2 / (2 * LAM) <= 4 * end.certificate.gap + 1e-8
 
 
 def test_nothing_missing_is_the_ordinary_fit(rng):
@@ -106,7 +109,7 @@ def test_a_bias_counts_in_both_parts(rng):
     learner = ms.mle_struct(regulariser=LAM, solver=ms.FrankWolfe(tol=1e-8))
     found = last(Missing(learner), shaped, observed, ms.Dense.of(shaped, X))
     value = likelihood(graph, batch, X, observed, found.theta, bias)
-    assert found.lower - 1e-9 <= value <= found.upper + 1e-9
+    assert found.certificate.objective - 1e-9 <= value <= found.upper + 1e-9
 
 
 def test_partly_seen_matchings(rng):
@@ -119,7 +122,7 @@ def test_partly_seen_matchings(rng):
     whole = Missing(learner, tol=1e-3, rounds=20)
     steps = filled(whole, seen_of(batch, observed), ms.Dense.of(batch, X))
     for before, after in pairwise(steps):
-        assert after.upper >= before.lower - max(0.1 * before.stationarity, 1e-5)
+        assert after.upper >= before.certificate.objective - max(0.1 * before.certificate.gap, 1e-5)
     for m, seen in enumerate(observed):
         phi = steps[-1].target[batch.coordinates(m)].reshape(4, 4)
         rows = np.flatnonzero(seen >= 0)
@@ -138,8 +141,8 @@ def test_rounds_share_the_time_of_all(rng):
 def test_the_words_claim_no_optimum(rng):
     _, batch, X, observed = hidden_chain(rng)
     found = last(Missing(ms.mle_struct(regulariser=LAM)), batch, observed, ms.Dense.of(batch, X))
-    assert "not convex" in str(found)
-    assert "no optimum is claimed" in str(found)
+    assert "not convex" in str(found.certificate)
+    assert "no optimum is claimed" in str(found.certificate)
 
 
 def test_misuse_is_named(rng):
