@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlestruct import limits
+from mlestruct.dual import Certificate
 from mlestruct.learning.descents import WeightDescent
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.problem import Problem
@@ -58,32 +59,24 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
             )  # fmt: skip
             why, met = loop.over(said, now.stuck), now.left <= loop.tol
             if problem.provable and (why or met):
-                said = _proven(problem, now, said, start, loop.tol, balance=why in ("", "step"))
-                met = said.certificate.relative <= loop.tol
+                # What is proven of these weights, or of those to begin with if these are better.
+                given, balance = PROOF * loop.tol / problem.examples, why in ("", "step")
+                found, point = problem.prove(theta, given * now.size, balance=balance), theta
+                if now.worse(found.certificate, loop.tol) and not problem.improves(theta, start):
+                    size, point = max(1.0, abs(now.start)), start
+                    found = problem.prove(start, given * size, balance=balance)
+                proof, tau, moves = found.certificate, found.tau, found.moved
+                said = replace(said, theta=point, certificate=proof, tau=tau, at=tau, moved=moves)
+                met = proof.relative <= loop.tol
                 if not (why or met):
                     why = now.settled(said.gap)
             if why or met:
                 return loop.end(said, "" if met else why)
             loop.tell(said)
-            if not moved:  # inference has changed: another descent from here
-                descent = problem.steps(problem.value_and_gradient, ridge, theta)
+            # Where no step led on inference has changed: another descent from here.
+            descent = descent if moved else problem.steps(problem.value_and_gradient, ridge, theta)
             now.number, descent.late = now.number + 1, loop.late
             loop.save(where)
-
-
-def _proven(
-    problem: Problem, now: Standing, said: Found, start: Array, tol: float, *, balance: bool
-) -> Found:
-    """What is proven of a round's weights, or of those to begin with where these are better."""
-    enough = PROOF * tol / problem.examples
-    found = problem.prove(said.theta, enough * now.size, balance=balance)
-    proof = found.certificate
-    worse = not proof.relative <= tol and proof.gap - proof.objective > now.start
-    if worse and not problem.improves(said.theta, start):
-        said = replace(said, theta=start)
-        found = problem.prove(start, enough * max(1.0, abs(now.start)), balance=balance)
-    tau = found.tau
-    return replace(said, certificate=found.certificate, tau=tau, at=tau, moved=found.moved)
 
 
 @dataclass
@@ -130,6 +123,10 @@ class Standing:
         if problem.coarse:
             problem.tol = min(problem.tol, INNER * (self.gap / self.size))
         self.left = 0.0 if self.still else self.gap / self.size / self.share
+
+    def worse(self, proof: Certificate, tol: float) -> bool:
+        """Whether the start may be better than the weights of which this is proven."""
+        return not proof.relative <= tol and proof.gap - proof.objective > self.start
 
     def settled(self, gap: float) -> str:
         """Return "proof" if no descent can make a proof's gap smaller."""
