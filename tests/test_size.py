@@ -36,7 +36,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         8038,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (3013, r"mlestruct/estimators/"),
+    "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1744, r"mlestruct/families/"),
     "extras": (1837, r"mlestruct/"),
 }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import reprlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -244,14 +243,28 @@ class Estimator(Predictor):
         batch, self.notes_ = counted, [door.ALIKE] if counted is not batch else []
         if self.penalty == "standardised":
             self.notes_.append("alpha is on weights of columns divided by their root mean squares")
-        tried, missed = dict[int, tuple[Array, Found]](), list[float]()
-        for number, model in self._path(batch, features, alphas, loop):
-            self._keep(model, float(alphas[number]), features.d)
+        levels, ridges = self._penalised(batch, features, alphas)
+        tried, missed, model = dict[int, tuple[Array, Found]](), list[float](), None
+        order = np.argsort(-alphas, kind="stable").tolist()  # each starts from a stronger one
+        learner: Any = self._learner(ridges[order[0]])
+        if batch.partly:
+            learner = learner.of_seen(self.tol)
+        told, inside = watcher(learner.name, self.progress), loop.inside("path")
+        self.alpha_scores_: list[tuple[float, float]] = []
+        for k in order:
+            try:
+                one = learner.under(ridges[k])
+                model = one.fit(batch, levels, start=model, told=told, loop=inside)
+            except (Interrupted, Unwritten) as ended:
+                if ended.model is not None:
+                    self._keep(ended.model, float(alphas[k]), features.d)
+                raise
+            inside.thin()
+            self._keep(model, float(alphas[k]), features.d)
             missed += [] if model.converged else [self.alpha_]
             if judge is not None:
-                tried[number] = judged(self, *judge), model
+                tried[k] = judged(self, *judge), model
         table = np.zeros((len(alphas), 0))
-        self.alpha_scores_: list[tuple[float, float]] = []
         if tried:
             table = np.array([tried[k][0] for k in range(len(alphas))])
             best = winner(alphas, table, self.one_standard_error)
@@ -274,36 +287,19 @@ class Estimator(Predictor):
             )
         return notes
 
-    def _path(
-        self, batch: Batch[Any], features: Features, alphas: Array, loop: Loop
-    ) -> Iterator[tuple[int, Found]]:
-        """(position of alpha, model), from the strongest on, each starting from the one before."""
-        order = np.argsort(-alphas, kind="stable")
+    def _penalised(
+        self, batch: Batch[Any], features: Features, alphas: Array
+    ) -> tuple[Features, list[Regulariser]]:
+        """Features, without what all outcomes share where that drowns the rest; the penalties."""
         if self.penalty == "standardised":
             features = levelled(batch, features, np.arange(features.d))
         self.scale_ = self._scale(features, batch.size)
-        ridges = list(map(partial(self._ridge, features.d), alphas[order].tolist()))
+        ridges = [self._ridge(features.d, alpha) for alpha in alphas.tolist()]
         if self.penalty == "raw" and isinstance(features, Dense):
-            size = features.squares(batch.weights) / len(batch)
-            if (size > DEEP * ridges[-1].lam).any():
-                features = levelled(batch, features, np.flatnonzero(size > DEEP * ridges[-1].lam))
-        learner: Any = self._learner(ridges[0])
-        if batch.partly:
-            learner = learner.of_seen(self.tol)
-        told = watcher(learner.name, self.progress)
-        inside, model = loop.inside("path"), None
-        for k, ridge in zip(order, ridges, strict=True):
-            try:
-                one = learner.under(ridge)
-                model = one.fit(batch, features, start=model, told=told, loop=inside)
-            except (Interrupted, Unwritten) as ended:
-                if ended.model is None:
-                    raise
-                self._keep(ended.model, float(alphas[k]), features.d)
-                self.alpha_scores_ = []
-                raise
-            inside.thin()
-            yield k, model
+            large = features.squares(batch.weights) / len(batch) > DEEP * alphas.min()
+            if large.any():
+                features = levelled(batch, features, np.flatnonzero(large))
+        return features, ridges
 
     def _ridge(self, d: int, alpha: float) -> Regulariser:
         bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
