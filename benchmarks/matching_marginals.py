@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling, cold_state, prepared
+from mlestruct.inference.matching import Scaling, cold_state, prepared
 from mlestruct.native._door import MatchingAim, matching_infer
 
 QUESTIONS, LEVELS = 14, 5

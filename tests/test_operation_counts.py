@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.engine import Serial
-from mlestruct.inference.matching.scaling import cold_state, prepared
+from mlestruct.inference.matching import cold_state, prepared
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
 from mlestruct.learning.likelihood import likelihood

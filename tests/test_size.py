@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4663,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3179, r"mlestruct/inference/"),
+    "inference": (3162, r"mlestruct/inference/"),
     "learning": (
         4200,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1744, r"mlestruct/families/"),
     "extras": (1837, r"mlestruct/"),
 }
-RAW = {"tests": 33971, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 33969, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -97,8 +97,8 @@ class Routine(Protocol):
 ROUTINES = (
     ("mlestruct.inference.forests:ForwardBackward", "FactorGraph"),
     ("mlestruct.inference.exact:ExactSums", "Paths", "RegionGraph", "Ising"),
-    ("mlestruct.inference.matching.odd:HullScaling", "Matching"),
-    ("mlestruct.inference.matching.scaling:Scaling", "BipartiteMatching", "Matching"),
+    ("mlestruct.inference.odd:HullScaling", "Matching"),
+    ("mlestruct.inference.matching:Scaling", "BipartiteMatching", "Matching"),
     ("mlestruct.inference.graph.sum_product:SumProduct", "FactorGraph"),
 )
 """Module:class, and the structures it may serve, by name: what is not for a batch stays unloaded.

@@ -16,7 +16,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 from scipy.special import stdtrit
 
 from mlestruct.dual import Dual
-from mlestruct.inference.matching.odd import binding
+from mlestruct.inference.odd import binding
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, as_numbers
 

@@ -22,7 +22,7 @@ from scipy.special import expit, logsumexp
 
 import mlestruct as ms
 from mlestruct.features import NoFeatures
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 from mlestruct.inference.sampling import perturb_and_map
 from papers._run import Row, Setting
 from papers.mle_struct.clock import clocked, reached, rounds_of

@@ -6,7 +6,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.dual import Dual
 from mlestruct.engine import Serial
-from mlestruct.inference.matching.odd import binding
+from mlestruct.inference.odd import binding
 from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich, respond
 from mlestruct.learning.likelihood import likelihood

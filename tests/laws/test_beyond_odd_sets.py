@@ -10,10 +10,9 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.errors import ConvergenceWarning
-from mlestruct.inference import best, marginals
+from mlestruct.inference import best, marginals, odd
 from mlestruct.inference.exact import exact
-from mlestruct.inference.matching import odd
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 from mlestruct.inference.proof import DEGREES, PROVEN
 from mlestruct.oracle import Validated
 from mlestruct.structures import odd_sets

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling, cold_state, prepared
+from mlestruct.inference.matching import Scaling, cold_state, prepared
 from mlestruct.native._door import MatchingAim, matching_infer
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.odd_sets import odd_cuts, odd_set_proof
 from mlestruct.testing import vertices

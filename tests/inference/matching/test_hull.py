@@ -7,7 +7,7 @@ import mlestruct as ms
 from mlestruct.dual import Dual, tangent_gaps
 from mlestruct.features import NoFeatures
 from mlestruct.inference import best
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 from mlestruct.inference.proof import own_proof
 from mlestruct.oracle import Counted, resolve
 from mlestruct.regulariser import Regulariser

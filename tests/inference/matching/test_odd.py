@@ -7,8 +7,8 @@ from scipy.optimize import linprog
 import mlestruct as ms
 from mlestruct.errors import Infeasible
 from mlestruct.inference import best
-from mlestruct.inference.matching.odd import Family, HullScaling, HullState, binding
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
+from mlestruct.inference.odd import Family, HullScaling, HullState, binding
 from mlestruct.inference.routine import routine
 from mlestruct.learning.problem import Problem
 from mlestruct.structures.entropy import Entropy

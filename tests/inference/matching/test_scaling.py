@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 from mlestruct.structures.entropy import Entropy
 from tests.reference.bethe_vertex import is_bethe_vertex
 

@@ -6,8 +6,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.inference import best
 from mlestruct.inference.exact import exact
-from mlestruct.inference.matching.scaling import prepared
-from mlestruct.inference.matching.split import approach, price_bound
+from mlestruct.inference.matching import approach, prepared, price_bound
 from mlestruct.structures.entropy import Entropy
 from tests.reference.bethe_vertex import is_bethe_vertex
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.25, 0.5, 1.0])

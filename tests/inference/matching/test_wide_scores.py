@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching.scaling import Scaling
+from mlestruct.inference.matching import Scaling
 from mlestruct.structures.entropy import Entropy
 
 

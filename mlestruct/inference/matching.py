@@ -1,24 +1,36 @@
-"""Matching marginals by scaling and by messages, for any common ρ, made exactly feasible."""
+"""Matching marginals by scaling and by messages, for any common ρ, made exactly feasible.
+
+First the part of a matching that is left to infer, then Newton's steps to the least of the
+node-wise bound in node prices (``native/matching_beyond_half.cpp`` has the formula, the bound and
+its derivatives), then the routine.
+"""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from mlestruct.inference.matching.graph import Layout, layout
-from mlestruct.inference.matching.split import approach, price_bound
+from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, left, parts, turns
 from mlestruct.native._door import (
     MatchingAim,
+    MatchingGraph,
+    MatchingResponse,
     MatchingState,
+    matching_bound,
     matching_infer,
     matching_mend,
+    matching_respond,
 )
-from mlestruct.structures.base import Array, as_numbers, kept
+from mlestruct.structures.base import Array, Ints, Marks, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.matching import BipartiteMatching, Matching
@@ -30,6 +42,201 @@ DENSE = 300  # nodes up to which Newton's prices are looked for, O(nodes³) a st
 LOST, AGREE = 1e-16, 1e-7  # of a score, in every sum of prices; what an answer is proven to
 PATIENCE = 40  # sweeps before Newton's steps
 COLD, SPLIT = 0, 4  # modes: start anew; the nodes' own bounds are to be minimised here
+SHORT = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  # of ρ = 1, where D has kinks and plateaus
+LEAST = 1e-10  # damping; prices that trade with each other leave the Hessian singular
+AnyMatching = BipartiteMatching | Matching
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Live edges sorted by tail, then head; τ of every other coordinate is known: ``base``.
+
+    Edges of tail u are ptr[u]:ptr[u+1]; ``edge`` holds their coordinates (None: all, in order).
+    ``strict`` nodes are saturated, others may stay single. A fractional degree vector with every
+    live edge positive exists. On ``two_sided`` graphs every tail is on one side, every head on
+    the other. ``component`` numbers the nodes' connected components.
+    """
+
+    ptr: Ints
+    head: NDArray[np.int32]
+    edge: Ints | None
+    strict: Marks
+    base: Array | None
+    component: Ints
+    two_sided: bool
+    table: tuple[int, int] | None
+
+    @property
+    def nodes(self) -> int:
+        return len(self.strict)
+
+    @property
+    def live(self) -> int:
+        return len(self.head)
+
+    @cached_property
+    def native(self) -> MatchingGraph:
+        """The arrays as kernels take them; it points to them, and is neither copied nor pickled."""
+        rows, columns = self.table or (0, 0)
+        return MatchingGraph(self.nodes, self.live, self.ptr, self.head, self.strict,
+                             self.component, self.two_sided, rows, columns)  # fmt: skip
+
+    def gather(self, rows: Array) -> Array:
+        return np.ascontiguousarray(rows if self.edge is None else rows[:, self.edge])
+
+    def spread(self, live: Array) -> Array:
+        """Every coordinate's τ, from the live edges'."""
+        if self.edge is None:
+            return live
+        assert self.base is not None
+        out = np.tile(self.base, (len(live), 1))
+        out[:, self.edge] = live
+        return out
+
+
+def layout(structure: AnyMatching) -> Layout:
+    """What is left of the structure once dead and forced edges are known. O(edges · √nodes)."""
+    nodes = structure.n_nodes
+    strict = np.ones(nodes, dtype=bool)
+    strict[structure.optional] = False
+    whole = isinstance(structure, Matching) and structure.graph.complete
+    if whole and not (structure.fixed >= 0).any():
+        return _complete(nodes, strict)
+    tail, head = _ends(structure)
+    free, base = structure.fixed == -1, (structure.fixed == 1).astype(float)
+    strict &= _degree(base, tail, head, nodes) == 0
+    live, strict = _alive(structure, tail, head, free, strict)
+    single = strict & (_degree(live, tail, head, nodes) == 1)
+    base[live & (single[tail] | single[head])] = 1.0  # some saturated node's only edge
+    live &= base == 0
+    done = _degree(base, tail, head, nodes) > 0
+    used = _degree(live, tail, head, nodes) > 0
+    return _arrange(structure, tail, head, live, strict & used & ~done, base)
+
+
+def _degree(weight: Any, tail: Any, head: Any, nodes: int) -> Any:
+    """What the edges of every node weigh together."""
+    ends = np.r_[tail, head]
+    return np.bincount(ends, weights=np.r_[weight, weight], minlength=nodes)
+
+
+def _complete(nodes: int, strict: Marks) -> Layout:
+    """All pairs u < v, without listing their ends."""
+    degree = np.arange(nodes - 1, -1, -1)
+    ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
+    head = np.arange(ptr[-1], dtype=np.int32)
+    head -= np.repeat((ptr[:-1] - np.arange(nodes) - 1).astype(np.int32), degree)
+    zeros = np.zeros(nodes, dtype=np.int64)
+    if nodes == 2 and strict.all():
+        return Layout(np.zeros(3, np.int64), head[:0], np.zeros(0, np.int64), strict & False,
+                      np.ones(1), zeros, True, None)  # fmt: skip
+    return Layout(ptr, head, None, strict, None, zeros, nodes == 2, None)
+
+
+def _ends(structure: AnyMatching) -> tuple[NDArray[Any], NDArray[Any]]:
+    if isinstance(structure, BipartiteMatching):
+        return structure.nodes_of(np.arange(structure.size, dtype=np.int32))
+    tail, head = structure.ends.T
+    sides = structure.graph.sides
+    swap = tail > head if sides is None else sides[tail] == 1
+    return np.where(swap, head, tail), np.where(swap, tail, head)
+
+
+def _alive(
+    structure: AnyMatching, tail: Any, head: Any, free: Marks, strict: Marks
+) -> tuple[Marks, Marks]:
+    """Edges and slacks that some fractional matching uses; a node whose slack is dead is strict.
+
+    An edge that no perfect matching uses has τ = 0, and scaling would approach it only as 1/k.
+    Fractional matchings are the symmetric mixtures of perfect matchings of two copies of the nodes,
+    where a node's slack joins its copies. Dulmage and Mendelsohn: such a matching uses the pairs
+    that lie on a cycle which alternates with any one of them.
+    """
+    plain = isinstance(structure, BipartiteMatching) and structure.interior() is not None
+    if plain or not strict.any():
+        return free.copy(), strict
+    nodes = len(strict)
+    alone = np.flatnonzero(~strict)
+    row = np.r_[tail[free], head[free], alone]
+    column = np.r_[head[free], tail[free], alone]
+    graph = sp.csr_array((np.ones(len(row)), (row, column)), shape=(nodes, nodes))
+    mate = maximum_bipartite_matching(graph, perm_type="column")  # each row's column
+    if (mate < 0).any():
+        raise Infeasible(structure.impossible() or "no matching saturates every node")
+    owner = np.argsort(mate)
+    turn = sp.csr_array((np.ones(len(row)), (row, owner[column])), shape=(nodes, nodes))
+    _, label = connected_components(turn, directed=True, connection="strong")
+    used = label[row] == label[owner[column]]
+    live, strict = free.copy(), strict.copy()
+    live[free] = used[: np.sum(free)]
+    strict[alone[~used[2 * np.sum(free) :]]] = True
+    return live, strict
+
+
+def _arrange(
+    structure: AnyMatching, tail: Any, head: Any, live: Any, strict: Any, base: Array
+) -> Layout:
+    kept = np.flatnonzero(live)
+    kept = kept[np.lexsort((head[kept], tail[kept]))]
+    nodes, t, h = len(strict), tail[kept], head[kept]
+    ptr = np.concatenate([[0], np.cumsum(np.bincount(t, minlength=nodes))]).astype(np.int64)
+    graph = sp.csr_array((np.ones(len(t)), (t, h)), shape=(nodes, nodes))
+    _, component = connected_components(graph, directed=False)
+    two_sided = isinstance(structure, BipartiteMatching) or structure.graph.sides is not None
+    whole = len(kept) == structure.size and bool((np.diff(kept) == 1).all())
+    table = None
+    if whole and isinstance(structure, BipartiteMatching):
+        table = structure.rows, structure.columns
+    return Layout(
+        ptr,
+        h.astype(np.int32),
+        None if whole else kept,
+        strict,
+        None if whole else base,
+        component.astype(np.int64),
+        two_sided,
+        table,
+    )
+
+
+def price_bound(graph: Layout, rho: float, score: Array, x: Array) -> float:
+    """Return a bound on max ⟨score, τ⟩ + H over the degrees at these prices."""
+    value = np.empty(1)
+    matching_bound(graph.native, rho, score, x, value)
+    return float(value[0])
+
+
+def approach(
+    graph: Layout, rho: float, score: Array, x: Array, tau: Array, residual: float, rounds: int
+) -> float:
+    """Find the least bound in x, and τ; return the error of τ, the mean of both ends'.
+
+    Up to ρ = 1 through smaller ρ, each from the last's x, by damped Newton steps: O(nodes³) each.
+    The damping falls as long as the bound does, so that steps become Newton's.
+    """
+    now, new = (_response(graph) for _ in range(2))
+    for short in SHORT:
+        given, damping = (graph.native, min(rho, 1.0 - short), score), 1e-3
+        matching_respond(*given, x, now)
+        for _ in range(rounds):
+            if np.abs(now.slope).max() <= residual or damping > 1e12 or late():
+                break
+            damped = now.curvature + damping * np.eye(graph.nodes)
+            trial = x - np.linalg.solve(damped, now.slope)
+            matching_respond(*given, trial, new)
+            if new.value <= now.value:
+                damping = max(0.1 * damping, LEAST)
+                x[:], now, new = trial, new, now
+            else:
+                damping *= 10.0
+    tau[:] = now.tau
+    return float(np.abs(now.slope).max())
+
+
+def _response(graph: Layout) -> MatchingResponse:
+    n = graph.nodes
+    tau, slope, curvature = np.empty(graph.live), np.empty(n), np.empty((n, n))
+    return MatchingResponse(n, graph.live, tau, slope, curvature, np.empty(1))
 
 
 @kept

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from mlestruct.inference.matching.scaling import Scaling, WarmPrices
+from mlestruct.inference.matching import Scaling, WarmPrices
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL

@@ -1,1 +1,0 @@
-"""Marginals of matchings at given counting numbers: scaling, belief propagation, Newton steps."""
