@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9824, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9826, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
         4663,
@@ -37,7 +37,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
-    "families": (1744, r"mlestruct/families/"),
+    "families": (1732, r"mlestruct/families/"),
     "extras": (1837, r"mlestruct/"),
 }
 RAW = {"tests": 33969, "benchmarks": 7779}  # all lines, blank ones and comments included

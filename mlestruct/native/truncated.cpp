@@ -58,8 +58,6 @@ struct Iteration {
 struct Visit {
     int64_t factor, first, last, table, size, states, at, cards = 0;  // 0: of any number
 
-    Visit(int64_t f, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t i, int64_t k)
-        : factor(f), first(a), last(b), table(c), size(d), states(e), at(i), cards(k) {}
     Visit(const Graph &g, int64_t v) {
         factor = g.factor[v];
         first = g.scope_start[factor], last = g.scope_start[factor + 1];
@@ -70,7 +68,11 @@ struct Visit {
     bool pair() const { return last - first == 2; }
     bool binary() const { return pair() && size == 4 && states == 4; }
     // The same, with sizes that compilers know: loops over them become straight code.
-    Visit as_binary() const { return {factor, first, first + 2, table, 4, 4, at, 2}; }
+    Visit as_binary() const {
+        Visit known = *this;
+        known.last = first + 2, known.size = 4, known.states = 4, known.cards = 2;
+        return known;
+    }
 };
 
 // The state is (log-belief b of every variable, message m of every slot). A visit does

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -82,14 +82,6 @@ class Truncated(Inference):
         return f"what {self.iterations} iterations of messages believe"
 
 
-class EqualRuns(NamedTuple):
-    """Examples that run together, and what is observed of them."""
-
-    structure: Any
-    members: Ints
-    units: ObservedTables
-
-
 @dataclass(frozen=True)
 class Procedural(Objective):
     """Σ_m w_m L(beliefs of example m after T iterations, outcome m).
@@ -120,8 +112,6 @@ class Procedural(Objective):
                 gradient[name][batch.index(members)] = part.reshape(-1)
         return Values(value, gradient, None, pieces)
 
-    def _groups(self, batch: Batch[Any]) -> list[EqualRuns]:
-        return [
-            EqualRuns(structure, members, self.loss.units(batch.select(members)))
-            for structure, members in groups(batch)
-        ]
+    def _groups(self, batch: Batch[Any]) -> list[tuple[Any, Ints, ObservedTables]]:
+        """Examples that run together, and what is observed of them."""
+        return [(s, some, self.loss.units(batch.select(some))) for s, some in groups(batch)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.errors import Unserved
@@ -69,15 +70,10 @@ class CompiledGraph(NamedTuple):
     """c_i + Σ c_α around the node of every node's entry, as a column."""
     home: Ints
     """Every slot's states among those of nodes."""
-    first: Ints
-    """Where the pairs of every factor's entry with its nodes' states begin."""
-    node: Ints
-    sent: Ints
-    """Which states of nodes and of slots these are."""
-    by_sent: Ints
-    entry: Ints
-    """Pairs in the order of slots' states, and the factors' entries they belong to."""
-    sent_first: Ints
+    agree: sp.csr_array
+    """Which states of slots every entry of a factor's table has."""
+    scatter: sp.csr_array
+    """Which slots' states are a node's, as sums over them."""
     degree: int
     """The largest number of factors around a node."""
     bethe: bool
@@ -124,20 +120,18 @@ def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:
         counts[owner] / whole[scope],
         whole,
     )
-    by_sent, nodes = np.argsort(sent, kind="stable"), int(graph.node_start[-1])
+    nodes, states = int(graph.node_start[-1]), np.arange(place[-1])
+    home = states + np.repeat(graph.node_start[scope] - place[:-1], np.diff(place))
+    tables, over = (graph.size - nodes, len(states)), (nodes, len(states))
     return CompiledGraph(
         kernel,
         np.concatenate([graph.node_start[:-1], graph.table_start[:-1]]),
         graph.table_of,
         counts[graph.table_of[nodes:] - n][:, None],
         np.repeat(whole, graph.cards)[:, None],
-        np.arange(place[-1]) + np.repeat(graph.node_start[scope] - place[:-1], np.diff(place)),
-        np.flatnonzero(np.diff(entry, prepend=-1)),
-        node,
-        sent,
-        by_sent,
-        entry[by_sent] - nodes,
-        np.flatnonzero(np.diff(sent[by_sent], prepend=-1)),
+        home,
+        sp.csr_array((np.ones(len(sent)), (entry - nodes, sent)), tables),
+        sp.csr_array((np.ones(len(states)), (home, states)), over),
         int(np.bincount(scope, minlength=n).max()),
         bool((counts == 1).all() and (whole == 1).all()),
     )
@@ -207,7 +201,7 @@ class MessageRun:
         tau = np.zeros((size, lanes))
         tau[:nodes] = normalised(belief, graph.node_start)
         if whole and graph.factors:
-            inside = np.add.reduceat(belief[ready.node] - message[ready.sent], ready.first)
+            inside = ready.agree @ (belief[ready.home] - message)
             inside += self.scores[self.last, nodes:] / ready.counts
             tau[nodes:] = normalised(inside, graph.table_start - nodes)
         self.tau = np.ascontiguousarray(tau[:, : self.count].T)
@@ -242,8 +236,8 @@ class MessageRun:
         if self.whole and ready.kernel.factors:
             inside = change[nodes:]
             out[self.last, nodes:] = inside / ready.counts
-            message = -np.add.reduceat(inside[ready.entry], ready.sent_first)
-            np.subtract.at(belief, ready.home, message)
+            message = -(ready.agree.T @ inside)
+            belief -= ready.scatter @ message
         unsend_truncated(ready.kernel, self.tape, belief, message, out)
         out[0, :nodes] += belief / ready.whole
         return out[:, :, : self.count].transpose(0, 2, 1)
