@@ -19,7 +19,7 @@ from mlestruct.structures.base import (
     as_numbers,
     as_vector,
 )
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.batch import Batch, spans
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,8 @@ class Sparse:
         return found.astype(float)
 
     def select(self, members: Ints) -> Sparse:
-        parts = [self.matrix[self.offsets[m] : self.offsets[m + 1]] for m in members]
-        return Sparse._with(
-            sp.csr_array(sp.vstack(parts, format="csr")), restart(self.offsets, members)
-        )
+        rows = sp.csr_array(self.matrix[spans(self.offsets, members)])
+        return Sparse._with(rows, restart(self.offsets, members))
 
 
 NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
@@ -153,8 +151,8 @@ class Dense:
         return out.ravel()
 
     def select(self, members: Ints) -> Dense:
-        rows = [self.matrix[self.offsets[m] : self.offsets[m + 1]] for m in members]
-        return Dense(np.concatenate(rows), restart(self.offsets, members))
+        rows = np.asarray(self.matrix[spans(self.offsets, members)])
+        return Dense(rows, restart(self.offsets, members))
 
 
 def as_features(batch: Batch[Any], X: Any) -> Features:

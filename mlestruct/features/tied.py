@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mlestruct.features.base import Columns, power, refuse_none, restart, rows_of
 from mlestruct.features.weighed import Weighed
 from mlestruct.structures.base import Array, Ints, as_vector
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.batch import Batch, spans
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
 
@@ -124,19 +124,14 @@ class Tied:
 
     def select(self, members: Ints) -> Tied:
         return Tied(
-            _take(self.nodes, self.node_start, members),
-            _take(self.factors, self.factor_start, members),
+            self.nodes[spans(self.node_start, members)],
+            self.factors[spans(self.factor_start, members)],
             restart(self.node_start, members),
             restart(self.factor_start, members),
             restart(self.offsets, members),
             self.states,
             self.table,
         )
-
-
-def _take(matrix: Any, start: Ints, members: Ints) -> Any:
-    rows = np.concatenate([np.arange(start[m], start[m + 1]) for m in members])
-    return matrix[rows]
 
 
 def per_table(batch: Batch[FactorGraph], nodes: Any, factors: Any = None) -> Weighed:

@@ -567,12 +567,10 @@ class FactorGraph(Structure):
         for alive in self.thinned():
             left = np.bincount(self.table_of[alive], minlength=self.n_nodes + self.n_factors)
             if (left == 0).any():
-                return self._name_table(int(np.argmin(left)))
+                table = int(np.argmin(left))
+                part = "state" if table < self.n_nodes else "configuration"
+                return f"{self._table(table)} has no possible {part} left"
         return None
-
-    def _name_table(self, table: int) -> str:
-        part = "state" if table < self.n_nodes else "configuration"
-        return f"{self._table(table)} has no possible {part} left"
 
     def _table(self, table: int) -> str:
         if table < self.n_nodes:

@@ -510,7 +510,9 @@ class BMatching(Binary):
             return f"node {v} needs {self.capacity[v]} pairs and has {degree[v]} allowed"
         flow, sides = self.as_flow(), self.graph.sides
         if flow is None or sides is None:
-            return self._odd_component()
+            if not self.exact.all():
+                return None
+            return odd_component(self.n_nodes, self.ends[self.fixed != 0], self.capacity)
         found = cut_witness(flow[0], self.fixed, *flow[1:])
         if found is None:
             return None
@@ -521,11 +523,6 @@ class BMatching(Binary):
             f"nodes {needy} need {found.need - found.have} pairs more than nodes {givers} and "
             f"the {found.have} allowed pairs with other nodes can give"
         )
-
-    def _odd_component(self) -> str | None:
-        if not self.exact.all():
-            return None
-        return odd_component(self.n_nodes, self.ends[self.fixed != 0], self.capacity)
 
 
 def _capacities(capacity: ArrayLike, n_nodes: int) -> Ints:

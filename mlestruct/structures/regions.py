@@ -89,12 +89,6 @@ def check_regions(cards: Ints, regions: list[tuple[int, ...]]) -> None:
         raise ValueError(f"variable {min(missing)} is in no region")
 
 
-def check_links(links: list[Link], count: int) -> None:
-    for pair in links:
-        if not all(0 <= region < count for region in pair):
-            raise ValueError(f"link {pair} names a region that is not in 0..{count - 1}")
-
-
 class RegionGraph(Structure):
     """Every labelling of variables with ``cards`` states, through one table per region.
 
@@ -121,7 +115,11 @@ class RegionGraph(Structure):
         ]
         check_regions(self.cards, self.regions)
         self.links = covers(self.regions) if links is None else [(p, c) for p, c in links]
-        check_links(self.links, len(self.regions))
+        for pair in self.links:
+            if not all(0 <= region < len(self.regions) for region in pair):
+                raise ValueError(
+                    f"link {pair} names a region that is not in 0..{len(self.regions) - 1}"
+                )
         self.scope, self.scope_start = end_to_end(self.regions)
         tables = table_sizes(self.cards, self.scope, self.scope_start)
         self.table_start = np.concatenate([[0], np.cumsum(tables)])
