@@ -155,7 +155,7 @@ struct Messages {
                 const T fresh = logarithm(larger(sums[k] / top, everywhere<T>(LEAST)));
                 belief.set(home + k, b + (fresh - m) * g.share[s]);
                 message.set(sent + k, fresh);
-                sums.set(k, larger(sums[k], top * LEAST));
+                sums.set(k, larger(sums[k], everywhere<T>(LEAST)));
             }
             sums = sums.from(cards);
         }

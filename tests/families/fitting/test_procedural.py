@@ -164,6 +164,13 @@ def test_strong_scores_leave_the_odds(rng):
     assert np.isfinite(run.pull(run.tau)).all()
 
 
+def test_gradients_at_enormous_scores_are_finite(rng):
+    batch = ms.Batch.of(ms.grid(10, 10), [rng.integers(2, size=100)])
+    heads = {"score": 300.0 * rng.standard_normal(batch.size)}
+    found = Procedural(LOSSES["ucl"], Messages(), 6)(batch, heads, None, 0.0)
+    assert np.isfinite(found.gradient["score"]).all()
+
+
 def test_a_tree_is_exact_after_one_iteration(rng):
     graph = ms.chain(5, 3)
     batch = ms.Batch.of(graph, count=1)
