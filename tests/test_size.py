@@ -33,7 +33,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1531, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        8038,
+        8031,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),

@@ -16,6 +16,7 @@ import numpy as np
 from mlestruct.roommates.cells import number, written
 from mlestruct.roommates.columns import folded
 from mlestruct.roommates.frames import Column, Table, missing
+from mlestruct.roommates.words import CROSSED
 from mlestruct.structures.base import Ints
 
 LEAST = 6  # pairs that tell of a room
@@ -60,15 +61,19 @@ class Crossed(ValueError):
 
     def __init__(self, found: Sequence[tuple[Agreement, int]], planned: int) -> None:
         self.found, self.planned = tuple(found), planned
-        super().__init__("\n".join(self._words(*one) for one in found))
+        super().__init__(self.words("fit"))
 
-    def _words(self, agreed: Agreement, broken: int) -> str:
-        name = agreed.column
-        once = "" if agreed.whole else "write each of them in one way and "
-        return (
-            f"column {name!r}: {agreed}, and {broken} of {self.planned} planned pairs do not, or "
-            f"are not known to: if that is a rule, {once}fit with same={name!r}; if partners may "
-            f"differ there, say mix={name!r}"
+    def words(self, where: str) -> str:
+        """What is broken, and how to say in a ``fit`` or on the ``page`` whether it is a rule."""
+        return "\n".join(
+            (CROSSED["found"] + CROSSED[where]).format(
+                column=agreed.column,
+                agreed=agreed,
+                broken=broken,
+                planned=self.planned,
+                once="" if agreed.whole else CROSSED["once"],
+            )
+            for agreed, broken in self.found
         )
 
 

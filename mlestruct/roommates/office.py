@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from math import exp
@@ -194,12 +195,11 @@ class Inputs:
     @cached_property
     def decided(self) -> Decisions:
         """Every decision about people, and why it does not fit those who are paired up now."""
-        told, rooms = self.settings if "people" in self.tables else None, self.tables.get("rooms")
-        try:
-            assert told is not None
-            return judged(self.choices.decided, self.parts[1], told.id, told.groups, rooms)
-        except (AssertionError, ValueError, LookupError):
-            return judged(self.choices.decided, None, "", (), None)
+        made, told = self.choices.decided, self.settings
+        with suppress(ValueError, LookupError):
+            if "people" in self.tables:
+                return judged(made, self.parts[1], told.id, told.groups, self.tables.get("rooms"))
+        return judged(made, None, "", (), None)
 
     @cached_property
     def offered(self) -> dict[str, list[list[Any]]]:

@@ -15,7 +15,6 @@ from typing import Any
 from mlestruct.files import parsed
 from mlestruct.roommates.doctor import who_is_who
 from mlestruct.roommates.frames import Table
-from mlestruct.roommates.leaks import Crossed
 from mlestruct.roommates.office import EXAMINED, Inputs, Json, opened
 from mlestruct.roommates.project import ALLOWED, ENDINGS, Choices, Dropped, Project
 from mlestruct.roommates.reading import read, sheets
@@ -72,17 +71,6 @@ def decisions(given: Inputs) -> Json:
         why = PAGE["unfit planned"]
         found.append({"kind": "planned", "who": [planned], "room": None, "why": why})
     return {"decisions": found}
-
-
-def crossed(error: Crossed) -> str:
-    """A plan across what all pairs agree in, in the page's words."""
-    lines = []
-    for agreed, broken in error.found:
-        values = {**agreed._asdict(), "broken": broken, "planned": error.planned}
-        values["chance"] = f"{100 * agreed.chance:.0f}"
-        values["alike"] = "; ".join(", ".join(block) for block in agreed.blocks)
-        lines.append(PAGE["crossed" if agreed.whole else "crossed spelled"].format(**values))
-    return "\n".join(lines)
 
 
 def _file(given: Inputs, kind: str) -> Json:

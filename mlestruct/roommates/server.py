@@ -27,7 +27,6 @@ from mlestruct.roommates.office import Inputs, Json, Planned, fit
 from mlestruct.roommates.page import (
     EXPECTED,
     LEARNED_FROM,
-    crossed,
     decisions,
     dropped,
     overview,
@@ -308,7 +307,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             actions[self._parts()[2]]()
         except Crossed as error:
-            self._json({"refused": crossed(error)})
+            self._json({"refused": error.words("page")})
         except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
             self._json({"refused": str(error) or type(error).__name__})  # no fault of the page
 

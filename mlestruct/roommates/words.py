@@ -179,6 +179,19 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+CROSSED = {
+    "found": (
+        "column {column!r}: {agreed}, and {broken} of {planned} planned pairs do not, or are not "
+        "known to: if that is a rule, {once}"
+    ),
+    "once": "write each of them in one way and ",
+    "fit": "fit with same={column!r}; if partners may differ there, say mix={column!r}",
+    "page": (
+        "choose “rule: partners have the same” for it; if not, tick “no rule: partners may "
+        "differ”; then learn again"
+    ),
+}
+
 COMMENTS = {  # in a project's files
     "file": "Room-mates: what the tables are and how to learn from them. Nobody is named here.",
     "people": "Room-mates: what was decided about people, by their ids. Private.",
@@ -217,19 +230,6 @@ PAGE = {
     "spelled": "spellings of one answer",
     "same": "rule: partners have the same",
     "mix": "no rule: partners may differ",
-    "crossed": (
-        "Column {column}: {agree} of {pairs} earlier pairs agree in it (by chance {chance} in "
-        "100 would), and {broken} of {planned} planned pairs do not, or nobody knows. Is that "
-        "a rule? Choose “rule: partners have the same” for it, or tick “no rule: partners may "
-        "differ”, and learn again."
-    ),
-    "crossed spelled": (
-        "Column {column}: {agree} of {pairs} earlier pairs agree in it (by chance {chance} in "
-        "100 would) where these mean the same: {alike}. {broken} of {planned} planned pairs "
-        "do not, or nobody knows. Is that a rule? Write each of them in one way in the table, "
-        "drop it again and choose “rule: partners have the same”; or tick “no rule: partners "
-        "may differ”, and learn again."
-    ),
     "ordinal": "question with steps (1, 2, 3 …)",
     "categorical": "question with kinds (tea, coffee …)",
     "binary": "question with two answers",

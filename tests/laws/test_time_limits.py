@@ -446,8 +446,8 @@ def test_the_command_line_takes_a_limit_for_every_part_of_room_mates(
     limit = ["--max-seconds", "1000"]
     parts = {
         "fit": ["people.csv", "pairs.csv", *roles],
-        "assign": ["people.csv"],
-        "explain": ["people.csv", people[0]["id"]],
+        "assign": ["people.csv", "--only", "1,2"],
+        "explain": ["people.csv", people[0]["id"], "--only", "1"],
         "evaluate": ["people.csv", "pairs.csv"],
     }
     for part, given in parts.items():
@@ -458,5 +458,5 @@ def test_the_command_line_takes_a_limit_for_every_part_of_room_mates(
             with pytest.raises(SystemExit):
                 main(["roommates", part, *given, "--max-seconds", wrong])
             assert "--max-seconds" in capsys.readouterr().err
-    assert main(["roommates", "assign", "people.csv", "--max-seconds", "0"]) == 2
+    assert main(["roommates", "assign", *parts["assign"], "--max-seconds", "0"]) == 2
     assert "--max-seconds" in capsys.readouterr().err
