@@ -14,7 +14,7 @@ from mlestruct.oracle import Answers, Oracle, memory, remember
 from mlestruct.oracle.solver import Solver
 from mlestruct.oracle.wrappers import Around, innermost
 from mlestruct.structures.base import Array
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.batch import Batch, spans
 from mlestruct.trees import Tree
 
 
@@ -46,14 +46,11 @@ class OraclePart:
 
     def halves(self, arguments: tuple[Any, ...]) -> list[tuple[OraclePart, tuple[Any, ...]]]:
         """Return the two halves, each with its scores; a single example has none."""
-        if len(self.batch) == 1:
-            return []
-        one, other = (self.batch.select(part) for part in self.batch.shards(2))
-        scores, cut = arguments[0], one.size
-        return [
-            (OraclePart(one, self.oracle, self.first), (scores[:cut],)),
-            (OraclePart(other, self.oracle, self.first + len(one)), (scores[cut:],)),
-        ]
+        halves = []
+        for half in self.batch.shards(2) if len(self.batch) > 1 else []:
+            part = OraclePart(self.batch.select(half), self.oracle, self.first + int(half[0]))
+            halves.append((part, (arguments[0][spans(self.batch.offsets, half)],)))
+        return halves
 
 
 @dataclass(frozen=True)

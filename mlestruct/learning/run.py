@@ -245,7 +245,11 @@ def energy_of(dual: Dual, tangent: Tangent) -> Array:
 
 
 def shorter(iterate: Iterate, theta: Array) -> float:
-    """Return Newton's share of the first step, by the curvature of independent parts."""
+    """Return Newton's share of the first weights, by the curvature of independent parts.
+
+    The first θ(τ) is a long step along a gradient. What is asked at all of it proves so little that
+    a run which is cut would end with the weights that it began with.
+    """
     dual, tau = iterate.dual, iterate.x.tau
     spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
     bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
