@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9826, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
-        4655,
+        4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (3162, r"mlestruct/inference/"),

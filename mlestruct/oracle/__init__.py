@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from mlestruct.oracle.solver import Solver as Solver
     from mlestruct.oracle.solver import pin as pin
     from mlestruct.oracle.solver import takes_instance as takes_instance
-    from mlestruct.oracle.solver import tells_best_from_worst as tells_best_from_worst
     from mlestruct.oracle.wrappers import Counted as Counted
     from mlestruct.oracle.wrappers import Validated as Validated
 

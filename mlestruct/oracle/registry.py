@@ -133,7 +133,11 @@ def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
                 return PerStructure.default(batch)
         oracle = Later(own) if isinstance(own, str) else own
     if isinstance(oracle, str):
-        _refuse_misfit(oracle, batch)
+        served = CATALOGUE[oracle].serves if oracle in CATALOGUE else "Structure"
+        for structure in batch.structures:
+            if not one_of(structure, served):
+                kind = type(structure).__name__
+                raise ValueError(f"the oracle {oracle!r} is for {served}, not {kind}")
         return load(oracle)
     if hasattr(oracle, "many"):
         return oracle  # type: ignore[return-value]
@@ -142,14 +146,6 @@ def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
 
         return Solver(oracle)
     raise ValueError(f"an oracle is a name, a callable or has a method many; got {oracle!r}")
-
-
-def _refuse_misfit(name: str, batch: Batch[Any]) -> None:
-    served = CATALOGUE[name].serves if name in CATALOGUE else "Structure"
-    for structure in batch.structures:
-        if not one_of(structure, served):
-            kind = type(structure).__name__
-            raise ValueError(f"the oracle {name!r} is for {served}, not {kind}")
 
 
 def load(name: str | None) -> Oracle[Any]:

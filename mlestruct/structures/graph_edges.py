@@ -155,8 +155,12 @@ class Edges:
     def index(self, pairs: ArrayLike) -> Ints:
         """The coordinate of every pair, in either direction; refuses what is no edge, by name."""
         ends = as_pairs(pairs)
-        self._refuse_outside(ends)
         low, high = ends.min(axis=1), ends.max(axis=1)
+        wrong = np.flatnonzero((low < 0) | (high >= self.n_nodes) | (low == high))
+        if len(wrong):
+            raise ValueError(
+                f"{_named(ends[wrong[0]])} is no pair of two nodes in 0..{self.n_nodes - 1}"
+            )
         place = self.place(low, high)
         if not self.complete:
             missing = np.flatnonzero(
@@ -192,15 +196,6 @@ class Edges:
         every = np.arange(self.n_nodes)
         low = np.searchsorted(self.place(every, every + 1), index, side="right") - 1
         return low, index - self.place(low, low + 1) + low + 1
-
-    def _refuse_outside(self, ends: Ints) -> None:
-        wrong = np.flatnonzero(
-            (ends < 0).any(axis=1) | (ends >= self.n_nodes).any(axis=1) | (ends[:, 0] == ends[:, 1])
-        )
-        if len(wrong):
-            raise ValueError(
-                f"{_named(ends[wrong[0]])} is no pair of two nodes in 0..{self.n_nodes - 1}"
-            )
 
 
 def as_pairs(pairs: Any) -> Ints:

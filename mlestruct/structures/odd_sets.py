@@ -135,16 +135,13 @@ def _proven(table: Array, largest: float, structure: Any) -> bool:
     return True
 
 
-def _terminals(n: int, perfect: bool) -> NDArray[np.bool_]:
-    """Odd sets are those with an odd number of terminals; the node for what is single evens out."""
-    return np.append(np.ones(n, dtype=np.bool_), [] if perfect else n % 2 == 1).astype(np.bool_)
-
-
 @kept
 def _network(structure: Any) -> OddNetwork:
     """The structure's edges as kernels take them."""
     n, ends = structure.n_nodes, structure.ends
-    terminal = _terminals(n, structure.kind == "perfect")
+    # Odd sets have an odd number of terminals; the node for what is single evens them out.
+    single = [] if structure.kind == "perfect" else [n % 2 == 1]
+    terminal = np.append(np.ones(n, dtype=np.bool_), single).astype(np.bool_)
     return OddNetwork(n, len(terminal), len(ends), ends, terminal)
 
 
