@@ -396,9 +396,13 @@ def test_a_limit_around_a_limit_holds_too_and_warns_once(monkeypatch, rng):
 
 
 def test_limits_reach_threads_and_end_with_their_call(rng):
-    running = Threads(2).start([lambda: lambda question: limits.late()] * 4)
+    class Late:
+        def told(self, warm):
+            return limits.late(), warm
+
+    running = Threads(2).open([Late()] * 4)
     with limits.limited(0.0, "call") as limit:
-        assert running.round([None] * 4) == [True] * 4
+        assert running.ask("told", [()] * 4) == [True] * 4
         limit.hit = False
     assert not limits.late()
     assert limits.left() == np.inf
