@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1732, r"mlestruct/families/"),
     "extras": (1837, r"mlestruct/"),
 }
-RAW = {"tests": 33976, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 33986, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
