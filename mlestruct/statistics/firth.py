@@ -22,8 +22,8 @@ STEPS, SHORTER = 60, 6  # of the search, each with H and its slope anew; quarter
 INNER = 15  # steps of BFGS between two of these
 NEAR = 0.3  # of the penalty's slope what may be off for it to lead anywhere
 DONE = 2e-3  # of a step, in standard errors
-HELD = 0.03  # the same while a contrast is held, or where no step leads higher: the height, off by
-# half its square, is all
+HELD = 0.08  # the same while a contrast is held: the height, off by half its square, is all
+NOISE = 0.03  # the same where no step leads higher
 KEPT = 1e-3  # the same for whether there is a maximum
 ROUGH = 0.1  # the same where all steps are spent
 FINER = 1 / 16  # of a difference, where the usual ones lead no higher
@@ -96,7 +96,7 @@ class Firth:
         """
         done = DONE if along is None else HELD
         found, left, stuck = self.climb(point, done, along)
-        if stuck and left > HELD and self.step is None:
+        if stuck and left > max(NOISE, done) and self.step is None:
             finer = replace(self, step=FINER * self.likelihood.step)
             again = finer.start(found.theta, found.basis, found.volume)
             found, left, stuck = finer.climb(again, done, along)
@@ -142,7 +142,7 @@ class Firth:
                     return self.start(found.theta, found.basis, found.volume)
             except np.linalg.LinAlgError:
                 pass  # H is not positive there: too far
-            if np.linalg.norm(move) <= HELD:
+            if np.linalg.norm(move) <= NOISE:
                 break
             move = move / 4.0
         return None
