@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3162, r"mlestruct/inference/"),
+    "inference": (3041, r"mlestruct/inference/"),
     "learning": (
         4197,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1732, r"mlestruct/families/"),
     "extras": (1837, r"mlestruct/"),
 }
-RAW = {"tests": 33986, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 33954, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

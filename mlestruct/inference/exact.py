@@ -15,7 +15,6 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference import grids, subsets
 from mlestruct.inference.elimination import MEMORY, eliminated, estimate, two_to
 from mlestruct.inference.forests import ForwardBackward
-from mlestruct.inference.planar import kasteleyn
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import Dag, path_marginals
 from mlestruct.structures import (
@@ -33,8 +32,6 @@ from mlestruct.structures.batch import Batch, as_scores
 from mlestruct.structures.entropy import Entropy
 
 LARGEST = 1 << 24  # numbers in one listing
-PFAFFIAN = 0.05  # seconds of elimination above which a Pfaffian is faster
-DOUBT = 1e-9  # of the Pfaffian's probabilities, above which elimination is asked after all
 FEW, SMALL = 4, 0.01  # more examples of small grids are quicker eliminated side by side
 LISTABLE = FactorGraph | BipartiteMatching | Matching | Paths | BMatching | Flow
 
@@ -145,13 +142,8 @@ def graph_of(paths: Paths) -> Dag:
 
 @solve.register
 def _(structure: Ising, scores: Array, memory: float) -> tuple[Array, Array]:
-    """Labellings up to flips: eliminated, or a Pfaffian where that is wide and planar."""
+    """Labellings, of which those that are each other's flips are one."""
     graph = _agreeing(structure)
-    free = (structure.fixed < 0).all() and np.isfinite(scores).all()
-    if free and estimate(graph).seconds > PFAFFIAN and _planar(structure):
-        found = [kasteleyn(structure, row) for row in scores]
-        if max(f.doubt for f in found) <= DOUBT:
-            return np.array([f.log_z for f in found]), np.array([f.agree for f in found])
     tables = np.zeros((len(scores), structure.size, 4))
     tables[:, :, [0, 3]] = np.where(structure.fixed == 0, -np.inf, scores)[:, :, None]
     tables[:, structure.fixed == 1, 1:3] = -np.inf
@@ -167,12 +159,6 @@ def _(structure: Ising, scores: Array, memory: float) -> tuple[Array, Array]:
 def _agreeing(structure: Ising) -> FactorGraph:
     """The graph of an Ising model's nodes."""
     return FactorGraph([2] * structure.n, structure.edges)
-
-
-def _planar(structure: Ising) -> bool:
-    import networkx as nx
-
-    return bool(nx.check_planarity(nx.Graph(structure.edges.tolist()))[0])
 
 
 @solve.register

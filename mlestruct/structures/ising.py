@@ -27,7 +27,7 @@ class Ising(Binary):
     """Labellings of two-state nodes up to a flip of each component; 1 where an edge's ends agree.
 
     One coordinate per edge, so any score is an Ising model without field. Over planar graphs the
-    best labelling is a matching, and log Z a Pfaffian. The entropy is Σ ρ H(agreement): concave,
+    best labelling is a matching. The entropy is Σ ρ H(agreement): concave,
     and above the exact one where ρ is at least every edge's share of spanning trees.
 
     >>> Ising(3, [(0, 1), (1, 2)]).encode([0, 0, 1]).tolist()

@@ -2,7 +2,7 @@
 
 An open grid with two weights (right, down) and no field. Outcomes are exact samples. MLE-Struct
 counts edges by spanning trees and is proven by a MAP solver (minimum-weight matching); exact
-maximum likelihood takes Kasteleyn's Pfaffian. ``likelihood`` is the exact one of new samples, per
+maximum likelihood sums variables out. ``likelihood`` is the exact one of new samples, per
 outcome. The oracle learner starts where messages on the labelled grid end: over the local polytope,
 which is larger than the mixtures of labellings, so that only the oracle can say whether it is done.
 """

@@ -12,7 +12,7 @@ from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
 from mlestruct.learners import LEARNERS, implicit, trw_tightest
-from mlestruct.learning.problem import places
+from mlestruct.learning.problem import Surrogate, places
 from mlestruct.structures import grid
 
 
@@ -373,7 +373,10 @@ def last_beliefs(learner, last, batch, features):
     heads, found = learner.heads(batch, features), {}
     for name, part in places(heads).items():
         found[name] = heads[name].scores(last.theta[part])
-    return learner.objective(batch)(batch, found, None, 0.0).tau
+    objective = learner.objective(batch)
+    if isinstance(objective, Surrogate):
+        return objective.routine.many(batch, *found.values()).tau
+    return objective(batch, found, None, 0.0).tau
 
 
 @pytest.mark.filterwarnings("ignore::mlestruct.errors.ConvergenceWarning")
