@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9826, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9836, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
         4647,
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1732, r"mlestruct/families/"),
     "extras": (1837, r"mlestruct/"),
 }
-RAW = {"tests": 33954, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 34241, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

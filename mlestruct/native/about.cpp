@@ -27,4 +27,11 @@ static bool has_v3() { return false; }
 extern "C" {
 EXPORT const char *mlestruct_headers(void) { return MLESTRUCT_HEADERS; }
 EXPORT int64_t mlestruct_level(void) { return has_v3() ? 3 : 1; }
+#if defined(__SANITIZE_ADDRESS__)
+// Reads what lies behind an array, to show that the sanitizer sees it.
+EXPORT double mlestruct_canary(int64_t size) {
+    Arena arena;
+    return arena.array<double>(size, 1.0)[size];
+}
+#endif
 }

@@ -39,8 +39,12 @@ class Arena {
     // Return room for `size` numbers, not initialised, on a boundary of 64 bytes.
     template <class T>
     T *array(int64_t size) {
+#if defined(__SANITIZE_ADDRESS__)  // where no array is longer than was asked for
+        const uint64_t bytes = static_cast<uint64_t>(size < 1 ? 1 : size) * sizeof(T);
+#else
         const uint64_t bytes =
             (static_cast<uint64_t>(size < 1 ? 1 : size) * sizeof(T) + 127) & ~63ull;
+#endif
         void *found = nullptr;
         if (size > (INT64_MAX >> 4) / static_cast<int64_t>(sizeof(T)) ||
             posix_memalign(&found, 64, bytes + sizeof(Block))) {
