@@ -24,6 +24,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "RoommateModel(unpaired=)": "notes_ counts people without a pair, who are left out",
     "--outcomes": "--weight names a column of numbers",
     "--fix": "roommates.toml says what means no answer, and which spelling another one means",
+    "--fixed": "the column fixed of a table of rooms names who is to be there",
     "--consent": "a table of --rules has lines that begin with allow",
     "mlestruct roommates generate": "data.roommates() makes tables in Python",
     "mlestruct warm": "a first fit compiles what it needs by itself",

@@ -33,14 +33,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1532, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        8031,
+        7986,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1732, r"mlestruct/families/"),
-    "extras": (1837, r"mlestruct/"),
+    "extras": (1838, r"mlestruct/"),
 }
-RAW = {"tests": 34241, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 34234, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mlestruct.roommates.summary import RoommateSummary
 
 PAIRS = 20  # of a plan that are printed
-FIT = ("answers", "weight", "alpha", "rho")  # settings of a fit beside columns
+FIT = ("weight", "alpha")  # settings of a fit beside columns
 TABLES = ("people", "pairs", "rooms", "rules")
 
 
@@ -192,7 +192,7 @@ def add_assign(parts: Any) -> None:
     """The command's options."""
     parser = parts.add_parser("assign", help="pair up people")
     add_people(parser)
-    add_options(parser, *RULES, "unknown", "rooms", "fixed", "decision", *SHOWN)
+    add_options(parser, *RULES, "unknown", "rooms", *SHOWN)
     parser.set_defaults(run=run_assign)
 
 
@@ -283,11 +283,7 @@ def planned_by(given: argparse.Namespace) -> Planned:
     asked: dict[str, Any] = {
         name: [placed(pair, name) for pair in getattr(given, name)] for name in RULES[:2]
     }
-    asked["fixed"] = {
-        room: [ids.get(who.strip(), who.strip()) for who in listed.split(",")]
-        for room, listed in getattr(given, "fixed", [])
-    }
-    asked |= {"decision": getattr(given, "decision", None), "mix": given.mix}
+    asked["mix"] = given.mix
     planned = Planned(found, model, people, asked)
     gone = len(found.left & {str(who) for who in found.named("people").as_names(model.id)})
     say(given, *([f"{gone} people who left are not planned"] if gone else []))
@@ -323,7 +319,7 @@ def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str
     read = [getattr(given, name, None) for name in (*TABLES, "model")]
     for name in report.files:
         spare(folder / name, read)
-    paths = list(map(str, report.write(folder, given.per_person)))
+    paths = list(map(str, report.write(folder)))
     say(given, shown, "wrote " + ", ".join(paths))
     return paths
 

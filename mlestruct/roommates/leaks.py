@@ -20,7 +20,7 @@ from mlestruct.roommates.words import CROSSED
 from mlestruct.structures.base import Ints
 
 LEAST = 6  # pairs that tell of a room
-MOST = 0.8  # share of pairs that agree, or are neighbours
+MOST = 0.8  # share of pairs that agree
 BY_CHANCE, CROWD = 0.25, 4  # of two people in a group; people who have an answer that few have
 KEPT = 0.95  # the share of pairs that keep a rule
 RULE = 12  # pairs that tell of a rule
@@ -109,9 +109,6 @@ def _leak(name: str, column: Column, known: Column, pairs: Ints, group: Ints) ->
         by = f"by chance {100 * chance:.0f} in 100 would"
         words = f"{count} have the same ({by}), and hardly anybody else has it: {asks}"
         return Leak(name, words, False, agreed and agreed._replace(few=True))
-    if column.dtype.kind in "if" and _neighbours(column, known, pairs, group) >= MOST:
-        words = "partners are next to each other in it, among all of their group"
-        return Leak(name, f"{words}: {asks}", False)
     return agreed and Leak(name, f"{agreed}: is that a rule?", True, agreed)
 
 
@@ -229,21 +226,6 @@ def _chance(codes: Ints, known: Column, pairs: Ints, group: Ints) -> tuple[float
         agree[one] = (counts * (counts - 1)).sum() / max(len(mine) * (len(mine) - 1), 1)
         crowd[mine] = counts[codes[mine]]
     return float(agree[group[pairs[:, 0]]].mean()), crowd[pairs[:, 0]]
-
-
-def _neighbours(column: Column, known: Column, pairs: Ints, group: Ints) -> float:
-    """The share of pairs at most two places apart in a column that few others share."""
-    near, least = [], 2 * LEAST
-    for one in np.unique(group[pairs[:, 0]]):
-        mine = np.flatnonzero((group == one) & known)
-        values = column[mine]
-        if len(mine) < least or len(np.unique(values)) < len(mine) / 2:
-            return 0.0
-        place = np.empty(len(column))
-        place[mine] = np.argsort(np.argsort(values, kind="stable"))
-        own = pairs[group[pairs[:, 0]] == one]
-        near += (np.abs(place[own[:, 0]] - place[own[:, 1]]) <= 2).tolist()
-    return float(np.mean(near))
 
 
 def in_words(found: Iterable[Leak]) -> list[str]:

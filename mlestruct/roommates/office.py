@@ -373,15 +373,14 @@ class Planned:
             for k in range(0, len(who) - 1, 2):
                 once.pop(frozenset(who[k : k + 2]), None)
         never = [*asked.get("forbid", []), *rules["forbid"], *self._twos(held, "forbid")]
-        more = {name: asked[name] for name in ("decision", "mix", "unknown") if asked.get(name)}
         return self.model.assign(
             self.people,
             rooms=rooms,
-            fixed={**fixed, **asked.get("fixed", {})} or None,
+            fixed=fixed or None,
             forbid=never,
             require=[*reversed(once.values())],
             consent=rules["consent"],
-            **more,
+            mix=asked.get("mix") or (),
         )
 
     def _id(self, text: str) -> Any:

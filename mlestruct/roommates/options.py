@@ -31,7 +31,7 @@ def for_shell(message: str) -> str:
         value = f" {shlex.quote(quoted)}" if quoted else " " if more else ""
         return f"--{name.replace('_', '-')}{value}"
 
-    return PYTHON.sub(option, limit_for_shell(message).replace("ρ = ", "--rho "))
+    return PYTHON.sub(option, limit_for_shell(message))
 
 
 def limit_for_shell(message: str) -> str:
@@ -93,16 +93,6 @@ def by_column(text: str) -> Any:
     return told or listed
 
 
-def unknown_rule(text: str) -> Any:
-    """``neutral``, or by column ``q1=neutral,q2=nearest``."""
-    told = by_column(text)
-    one = {n: v[0] for n, v in told.items()} if isinstance(told, dict) else told[0]
-    rules = one.values() if isinstance(one, dict) else [one]
-    if not set(rules) <= {"refuse", "neutral", "nearest"}:
-        raise argparse.ArgumentTypeError(f"is refuse, neutral or nearest, not {text!r}")
-    return one
-
-
 def _columns(words: str) -> dict[str, Any]:
     """An option of names of columns."""
     return {"type": names, "metavar": "COLUMNS", "help": words}
@@ -128,20 +118,14 @@ def _switch(words: str) -> dict[str, Any]:
 
 
 OUT, MODEL, PAGE = "roommates-out", "roommates.npz", "roommates-project"
-UNKNOWN = "answers new since the fit: refuse (default), neutral or nearest; or q1=neutral,…"
 ALPHA = "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)"
-HOMES = "who is to be in a room: one id, or two separated by a comma; repeatable"
-NEAREST = "most probable partners of everybody in probabilities.csv (default: 10)"
 ENDS = "the columns of ids in a table of pairs (default: id_a,id_b)"
 OPTIONS: dict[str, dict[str, Any]] = {
     "alpha": _value("NUMBERS", ALPHA, numbers),
-    "answers": _switch("a weight for every pair of answers, too"),
     "binary": _columns("answers that agree or differ"),
     "categorical": _columns("answers without an order"),
     "checkpoint": _value("FILE", "keep the fit there; go on from it where it was ended"),
     "cohort": _value("COLUMN", "pairs stay within a cohort"),
-    "decision": _choice("best total score, or most pairs expected right", "map", "expected"),
-    "fixed": _two(HOMES) | {"metavar": ("ROOM", "IDS")},
     "forbid": _two("two people who may not share; repeatable"),
     "force": _switch("overwrite files that are there"),
     "id": _value("COLUMN", "people's ids (default: id)"),
@@ -160,12 +144,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "out": _value("FOLDER", f"default: {OUT}, or {OUT}-2 and so on", default=OUT),
     "partner": _columns("who shares is named in these columns"),
     "partners": _value("A,B", ENDS, partners),
-    "per-person": _value("COUNT", NEAREST, whole(1), 10),
     "port": _value("N", "default: any that is free", whole(0, 65535), 0),
     "project": _value("FILE", f"what was decided; default: {FILE}, where it is there"),
     "protected": _columns("answers that explanations do not itemise"),
     "require": _two("two people who must share; repeatable"),
-    "rho": _value("RHO", "½ (default) or 1, Bethe", reader(float, "is a number such as 0.5 or 1")),
     "room": _columns("who shares has the same room in these columns"),
     "rooms": _value("ROOMS", "columns room, size, and perhaps fixed and accessible"),
     "rules": _value("RULES", "columns rule (forbid, require or allow), id_a, id_b"),
@@ -174,7 +156,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "strict": _switch("exit with 1 if the fit has not converged"),
     "trust": _columns("answers there are as meant"),
     "technical": _switch("theorems, certificates and scores instead of plain words"),
-    "unknown": _value("RULE", UNKNOWN, unknown_rule),
+    "unknown": _choice("answers new since the fit", "refuse", "neutral", "nearest"),
     "yes": _switch("do it"),
     "weight": _value("COLUMN", "of pairs: their weights"),
 }
@@ -183,7 +165,7 @@ SETTINGS = "|".join([*OPTIONS, *READING, "sheet"]).replace("-", "_")
 PYTHON = re.compile(rf"\b({SETTINGS})=(?:'([^']*)'|(?=([\w(])))?")
 COLUMNS = ("id", "cohort", "same", "partners", "room", "partner", "larger", "no-answer")
 RULES = ("forbid", "require", "rules")
-SHOWN = ("names", "per-person", "show-protected", "out", "force")
+SHOWN = ("names", "show-protected", "out", "force")
 
 
 def add_options(parser: argparse.ArgumentParser, *listed: str) -> None:

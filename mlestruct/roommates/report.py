@@ -21,7 +21,6 @@ from mlestruct.files import fresh
 from mlestruct.html import visible
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
-from mlestruct.roommates.learning import Truth
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
 from mlestruct.roommates.plan import Contribution, Pair, Plan
@@ -96,20 +95,18 @@ class Report:
         *,
         names: str | None = None,
         protected: bool = False,
-        truth: Truth | None = None,
         **rules: Any,
     ) -> Self:
         """Pair people up; judge the model by ``pairs`` where they are known.
 
-        ``rules`` are the settings of :meth:`RoommateModel.assign`. ``truth`` computes the scores
-        that generated pairs were drawn by.
+        ``rules`` are the settings of :meth:`RoommateModel.assign`.
         """
         for name in rules:
             refuse_removed(f"Report.of({name}=)")
         plan = model.assign(people, **rules)
         evaluation = calibration = None
         if pairs is not None:
-            evaluation = model.evaluate(people, pairs, truth=truth)
+            evaluation = model.evaluate(people, pairs)
             calibration = _calibration(plan, model.together(plan.people, pairs))
         return cls(model, people, plan, evaluation, calibration, names, protected)
 

@@ -14,14 +14,13 @@ SHOWN = 5  # different values of a column
 
 
 class Surveyed(NamedTuple):
-    """One column: its type, gaps, different values, first and last of them, and a remark."""
+    """One column: its type, gaps, different values, and the first and last of them."""
 
     column: str
     type: str
     missing: int
     different: int
     values: str
-    remark: str
 
 
 def survey(table: Table) -> list[Surveyed]:
@@ -33,14 +32,7 @@ def _surveyed(name: str, column: Column) -> Surveyed:
     gone = missing(column)
     present = column[~gone]
     seen = np.unique(present.astype(str) if present.dtype.kind == "O" else present)
-    remark = "constant: it tells nobody apart" if len(seen) == 1 else ""
-    if len(seen) == 0:
-        remark = "empty"
-    elif column.dtype.kind == "f" and np.isinf(column).any():
-        remark = "holds infinite numbers"
-    elif len(seen) == len(column) > 1:
-        remark = "different in every row"
-    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen), remark)
+    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen))
 
 
 def _span(seen: Column) -> str:
