@@ -41,16 +41,19 @@ class Bar:
         self.seen: list[tuple[float, float]] = []
 
     def __call__(self, state: Found) -> None:
-        if self.bar is None and (self.always or state.cost.seconds > WORTH_SHOWING):
+        examples = max(state.examples, 1)
+        pace = (state.asking or state.seconds) / max(state.calls, 1)  # seconds a call
+        expected = state.rounds * examples * pace
+        if self.bar is None and (self.always or expected > WORTH_SHOWING):
             from tqdm.auto import tqdm
 
-            print(f"{self.name}: at most {state.cost}", file=sys.stderr)
-            how = {"total": state.cost.calls, "desc": self.name, "unit": "round"}
+            calls = f"{state.rounds} calls × {examples} examples × {1e3 * pace:.2g} ms"
+            print(f"{self.name}: at most {calls} ≈ {expected:.2g} s", file=sys.stderr)
+            how = {"total": state.rounds, "desc": self.name, "unit": "round"}
             self.bar, self.seen = tqdm(**how, file=sys.stderr), []
         if self.bar is None:
             return
-        calls = state.calls / max(state.cost.examples, 1)
-        self.seen.append((calls, state.certificate.relative))
+        self.seen.append((state.calls / examples, state.certificate.relative))
         self.bar.set_postfix_str(told(state, self.seen))
         self.bar.update(min(1, state.round))
         if state.done:

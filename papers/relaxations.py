@@ -435,7 +435,7 @@ class SmallBatches(WeightDescent):
 
     θ ← prox(θ − η_t g) with g the mean gradient and η_t = length / (1 + length · t · λ/M) (Bottou):
     no line search, so it serves objectives whose gradient is not their value's. For ``steps`` of a
-    :class:`mlestruct.learners.primal.Primal`: ``lambda part: partial(SmallBatches, part)``.
+    :class:`mlestruct.learners.primal.Primal`: see :func:`small_batches`.
     """
 
     def __init__(
@@ -480,4 +480,4 @@ class SmallBatches(WeightDescent):
 
 def small_batches(**settings: Any) -> Any:
     """``steps`` of a learner by small batches."""
-    return lambda part: partial(SmallBatches, part, **settings)
+    return lambda part, scale: partial(SmallBatches, part, **settings)

@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (3041, r"mlestruct/inference/"),
     "learning": (
-        4197,
+        4164,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -37,8 +37,8 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
-    "families": (1732, r"mlestruct/families/"),
-    "extras": (1838, r"mlestruct/"),
+    "families": (1728, r"mlestruct/families/"),
+    "extras": (1841, r"mlestruct/"),
 }
 RAW = {"tests": 34234, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")

@@ -73,29 +73,19 @@ class Missing(Wraps):
         seen, theta = PartlySeen(self.learner, self.tol, batch, features), None
         if start is not None:
             theta = start.theta if isinstance(start, Found) else start
-        if seen.full is None or seen.clamped is None:
-            return self._fill(seen, theta, self._filling(loop, None))
-        first = minimise(
-            seen.problem(engine), loop.inside("direct", after=None, tol=self.tol), theta
-        )
-        if not first.moved or first.certificate.relative <= self.tol or loop.spent(first):
-            return first
-        return loop.better(first, self._fill(seen, first.theta, self._filling(loop, first)))
+        if seen.full is not None and seen.clamped is not None:
+            loop.tol = self.tol
+            return minimise(seen.problem(engine), loop, theta)
+        return self._fill(seen, theta, loop)
 
     def look(self, batch: Batch[Any], features: Features, theta: Array) -> Filled:
         """What these weights come to, and what was not seen filled in by them."""
         return PartlySeen(self.learner, self.tol, batch, features).look(theta)
 
-    def _filling(self, loop: Loop, first: Found | None) -> Loop:
-        """The loop for rounds of fits, from where a descent ended short of what odd sets allow."""
-        calls = loop.left(0 if first is None else first.calls)
-        return loop.inside("filling", after=first, tol=self.tol, rounds=self.rounds, calls=calls)
-
     def _fill(self, seen: PartlySeen, theta: Array | None, loop: Loop) -> Found:
         """What was not seen filled in by its means, then a fit."""
-        if loop.found is not None:
-            return loop.found
         number, calls, count = 0, 0, len(seen.batch)
+        loop.tol, loop.rounds = self.tol, self.rounds
         if theta is None:
             theta = seen.dual.regulariser.weights(np.zeros(seen.dual.features.d))
         if loop.state is not None:

@@ -69,8 +69,8 @@ class Primal(Learns):
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
     Elsewhere ``doubt`` says why nothing is certified. Descents are begun anew ``restarts`` times at
-    most. Where the gradient is not the value's own, steps are judged by slopes alone; ``steps``
-    makes other descents of a part. θ holds the weights of all ``heads``,
+    most; ``steps`` makes others, of a part and its units: :func:`by_slopes` where the gradient is
+    not the value's own. θ holds the weights of all ``heads``,
     one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
     ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
     """
@@ -83,7 +83,7 @@ class Primal(Learns):
     solver: FrankWolfe = field(default=FrankWolfe())
     doubt: Doubt | None = None
     restarts: int = 0
-    steps: Callable[[Part], Callable[..., WeightDescent]] | None = None
+    steps: Callable[[Part, Array | None], Callable[..., WeightDescent]] | None = None
     heads: Heads = scored
     begin: Callable[[Batch[Any], Features], Array] | None = None
     inference: Inference = DEFAULT
@@ -119,9 +119,7 @@ class Primal(Learns):
         kept = memory(batch.size, len(ridge)) if self.dear else LEAST
         steps: Any = partial(WeightDescent, memory=kept, scale=scale)
         if self.steps is not None:
-            steps = self.steps(part)
-        elif not objective.exact_gradient:
-            steps = partial(SlopeDescent, scale=scale)
+            steps = self.steps(part, scale)
         engine = engine_of(self.solver.engine, self.solver.workers)
         problem = PrimalProblem(part, ridge, engine, steps, restarts=self.restarts)
         problem.learner, problem.heads, problem.partly = self, heads, batch.partly
@@ -262,6 +260,11 @@ class Conditionals(NamedTuple):
     """Coordinates that the structures forbid."""
 
 
+def by_slopes(part: Part, scale: Array | None) -> Callable[..., WeightDescent]:
+    """Steps that are judged by slopes alone, for ``steps`` of a learner."""
+    return partial(SlopeDescent, scale=scale)
+
+
 @dataclass(frozen=True)
 class PseudoLikelihood(Objective):
     """−Σ_m w_m Σ_i log p(y_i | the rest) for labelled graphs with factors of any order.
@@ -269,8 +272,6 @@ class PseudoLikelihood(Objective):
     A variable is unobserved where its table in the batch's target is no vertex; terms that hold
     an unobserved variable are omitted. O(Σ table sizes · order) once, then O(Σ degree · states).
     """
-
-    exact_gradient: bool = True
 
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float

@@ -21,7 +21,6 @@ that began them, and is forgotten at the next ``save``.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -38,27 +37,6 @@ from mlestruct.trees import Tree
 
 NONE = np.zeros(0)
 BROKEN = TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError
-log = logging.getLogger("mlestruct")
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a run is expected to take at most; ``bytes`` of memory beside its data, 0 if unknown."""
-
-    calls: int
-    examples: int
-    seconds_per_call: float
-    bytes: int = 0
-
-    @property
-    def seconds(self) -> float:
-        return self.calls * self.examples * self.seconds_per_call
-
-    def __str__(self) -> str:
-        per_call = f"{1e3 * self.seconds_per_call:.2g} ms"
-        room = f", {self.bytes / 1e6:.3g} MB" if self.bytes else ""
-        time = f"{self.calls} calls × {self.examples} examples × {per_call} ≈ {self.seconds:.2g} s"
-        return time + room
 
 
 @dataclass(frozen=True)
@@ -69,7 +47,8 @@ class Found:
     is theirs. By Frank-Wolfe its tangent was taken ``at`` another point:
     ``certificate(dual, oracle, theta, tau, at=at)`` finds it again. ``calls`` counts questions so
     far, of which the first round asked one per example; ``asking`` are the seconds of ``seconds``
-    in which a solver was waited for. ``moved``: odd sets kept ``tau`` from where inference had it.
+    in which a solver was waited for; ``rounds`` is their limit, ``bytes`` the memory beside the
+    data, 0 if unknown. ``moved``: odd sets kept ``tau`` from where inference had it.
     ``learned`` is what was learned of ``inference``, by which the model predicts. ``short`` says
     why a fit ended before what was asked of it: ``rounds``, ``seconds``, ``calls`` ran out, no
     ``step`` led on, or the ``proof`` leaves more. ``history`` has (calls, seconds, objective, gap)
@@ -91,7 +70,7 @@ class Found:
     short: str = ""
     done: bool = False
     seconds: float = 0.0
-    cost: Cost = Cost(0, 0, 0.0)
+    rounds: int = 0
     history: list[tuple[int, float, float, float]] = field(default_factory=list, repr=False)
     inference: Any = None
 
@@ -116,7 +95,7 @@ class Found:
         return cls(**tree | {"certificate": Certificate(**tree["certificate"]), "tau": tau})
 
 
-BESIDE = ("cost", "history", "inference")
+BESIDE = ("rounds", "history", "inference")
 Told = Callable[[Found], object] | None
 """Is told of every round of a fit, as it comes; if it returns True, the next one is the last."""
 
@@ -142,7 +121,7 @@ class Loop:
         self.tol, self.rounds, self.seconds, self.calls, self.told = (
             tol, rounds, seconds, calls, told,
         )  # fmt: skip
-        self.origin, self.pace = clock(), 0.0
+        self.origin = clock()
         self.file: File | None = None
         self.record: Record = {}
         self.state: Tree = None
@@ -179,7 +158,7 @@ class Loop:
         loop = Loop(**own | limits)
         loop.origin = self.origin
         if follows:
-            loop.top, loop.pace = self.top, self.pace
+            loop.top = self.top
             loop.before = (0, 0) if after is None else (after.round + 1, after.calls)
         if self.file is None:
             return loop
@@ -232,15 +211,10 @@ class Loop:
         return stuck or ("calls" if out else "rounds" if said.round >= self.rounds else "")
 
     def tell(self, said: Found) -> Found:
-        """Enter a round into the history, with its seconds and expected cost, and tell of it."""
-        self.pace = self.pace or self.elapsed / max(said.calls, 1)
-        per_call = said.asking / said.calls if said.asking else self.pace
-        cost = Cost(self.rounds, said.examples, per_call, said.bytes)
-        if said.round == 0:
-            log.info("%s: at most %s", said.route, cost)
+        """Enter a round into the history, with its seconds, and tell of it."""
         rounds, calls, top = *self.before, self.top
-        said = replace(said, round=said.round + rounds, calls=said.calls + calls, cost=cost)
-        top.last = said = replace(said, seconds=self.elapsed)
+        said = replace(said, round=said.round + rounds, calls=said.calls + calls)
+        top.last = said = replace(said, seconds=self.elapsed, rounds=self.rounds)
         proof = said.certificate
         top.history.append((said.calls, said.seconds, proof.objective, proof.gap))
         if top.told is not None:

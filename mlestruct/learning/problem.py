@@ -52,13 +52,9 @@ class Objective(Protocol):
 
     Interface: calling it with (batch, heads, warm, tol) → :class:`Values`, where ``heads`` maps a
     head's name to its scores (``score``: one per coordinate) and inference inside may stop at a
-    relative error ``tol``. ``exact_gradient`` is False where the gradient is not the value's own
-    (truncated inference); then steps are judged by slopes alone. Where answers depend on ``warm``,
+    relative error ``tol``. Where answers depend on ``warm``,
     ``pack(warm)`` is that as a tree of arrays, and ``unpack(batch, tree)`` the warm start again.
     """
-
-    @property
-    def exact_gradient(self) -> bool: ...
 
     @abstractmethod
     def __call__(
@@ -77,7 +73,6 @@ class Surrogate:
     """Stands for minus the surrogate log-likelihood in the place of an objective."""
 
     routine: Routine
-    exact_gradient: bool = True
 
 
 @dataclass(frozen=True)

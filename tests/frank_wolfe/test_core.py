@@ -178,7 +178,7 @@ def test_the_memory_stated_is_what_a_run_takes(rng, step):
     oracle, solver = resolve(None, batch), FrankWolfe(tol=0.0, rounds=15, step=step)
     solver.solve(dual, oracle)
     tracemalloc.start()
-    stated = solver.solve(dual, oracle).cost.bytes
+    stated = solver.solve(dual, oracle).bytes
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     if step == "pairwise":  # slots of 128 bytes, with 20 places of 4 and 4 moments of 8

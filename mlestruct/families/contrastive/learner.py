@@ -14,7 +14,7 @@ from mlestruct.families.contrastive.objectives import (
 )
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.mean_field import MeanFieldAscent
-from mlestruct.learners.primal import Primal, refuse
+from mlestruct.learners.primal import Primal, by_slopes, refuse
 from mlestruct.structures.entropy import Entropy, Rho
 from mlestruct.structures.graph import only_graphs
 
@@ -74,5 +74,6 @@ def contrastive(
         return Contrastive(relaxation)
 
     words = ("pseudo-marginals", "none (a free energy)")
-    own = {"doubt": lambda stalled: f"{type(relaxation).__name__}: {why}", "partly": "seen"}
+    own: dict[str, Any] = {"partly": "seen", "steps": None if relaxation.exact else by_slopes}
+    own["doubt"] = lambda stalled: f"{type(relaxation).__name__}: {why}"
     return Primal("contrastive", objective, *words, **{**own, **settings})

@@ -63,10 +63,6 @@ class Contrastive(Objective):
 
     relaxation: EnergySteps
 
-    @property
-    def exact_gradient(self) -> bool:
-        return self.relaxation.exact
-
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
     ) -> Values:

@@ -191,7 +191,6 @@ class Implicit(Objective):
     loss: Loss
     rho: Rho = None
     inference: Condensed = field(default_factory=Condensed)
-    exact_gradient: bool = True
 
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float

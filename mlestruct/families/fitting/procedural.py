@@ -94,7 +94,6 @@ class Procedural(Objective):
     loss: Loss
     method: Iteration = field(default_factory=Messages)
     iterations: int = 4
-    exact_gradient: bool = True
 
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
