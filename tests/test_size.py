@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1728, r"mlestruct/families/"),
     "extras": (1841, r"mlestruct/"),
 }
-RAW = {"tests": 34234, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 34236, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -157,6 +157,8 @@ def fuzz(seconds: float) -> None:
     while time.monotonic() < end:
         n, seed = int(rng.integers(1, 20)), int(rng.integers(2**32))
         for name, run in workloads(n).items():
+            if time.monotonic() > end:
+                return
             sys.stdout.write(f"{n} {seed} {name}\n")
             sys.stdout.flush()
             try:
