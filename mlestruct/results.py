@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from html import escape
 from typing import Any
 
-from mlestruct.html import element, table, visible
+import numpy as np
+
+from mlestruct.html import visible
 
 SHOWN = 20  # rows of a notebook's table
 
@@ -55,5 +59,18 @@ class Shown:
         columns = self.columns()
         count = len(next(iter(columns.values()), []))
         more = [f"… and {count - SHOWN} more rows: to_frame() has all"] if count > SHOWN else []
-        first = table({name: values[:SHOWN] for name, values in columns.items()})
-        return element("div", first, [element("p", line) for line in (*more, *self.remarks())])
+        rows = list(zip(*columns.values(), strict=True))[:SHOWN]
+        head, body = _row("th", columns), "".join(_row("td", row) for row in rows)
+        below = "".join(f"<p>{_text(line)}</p>" for line in (*more, *self.remarks()))
+        return f"<div><table><thead>{head}</thead><tbody>{body}</tbody></table>{below}</div>"
+
+
+def _row(cell: str, values: Iterable[Any]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{_text(value)}</{cell}>' for value in values)}</tr>"
+
+
+def _text(value: Any) -> str:
+    """A measured number in four digits, nothing for None, escaped words as they are."""
+    if isinstance(value, (float, np.floating)):
+        return f"{value:.4g}".replace("-", "−")
+    return "" if value is None else escape(visible(str(value)))

@@ -38,9 +38,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1728, r"mlestruct/families/"),
-    "extras": (1841, r"mlestruct/"),
+    "extras": (1810, r"mlestruct/"),
 }
-RAW = {"tests": 34236, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 34232, "benchmarks": 7779}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -93,14 +93,6 @@ def coin_noise(image: ArrayLike, share: float, seed: Any) -> Array:
     return np.where(hit, rng.integers(0, 2, pixels.shape), pixels)
 
 
-def gaussian_noise(image: ArrayLike, deviation: float, seed: Any) -> Array:
-    """A normal number of this standard deviation added to every pixel."""
-    if not 0 <= deviation < np.inf:
-        raise ValueError(f"a standard deviation is finite and at least 0, not {deviation}")
-    pixels = as_numbers(image, "pixels")
-    return pixels + deviation * np.random.default_rng(seed).standard_normal(pixels.shape)
-
-
 def _scales(scales: Sequence[float]) -> list[float]:
     """Standard deviations of Gaussians, in pixels."""
     given = as_numbers(scales, "scales")

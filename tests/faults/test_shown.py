@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.cli import main
-from mlestruct.html import HIDDEN, element, visible
+from mlestruct.html import HIDDEN, visible
 from mlestruct.roommates.report import FORMULA, export_csv
 from mlestruct.tables import write_csv
 
@@ -37,8 +37,6 @@ def test_signs_are_shown_wherever_they_go(sign):
     shown = visible(f"a{sign}b")
     assert not HIDDEN.search(shown)
     assert shown.startswith("a\\")
-    page = element("p", f"a{sign}b", title=f"a{sign}b")
-    assert not HIDDEN.search(page)
 
 
 @pytest.mark.parametrize("text", ["a\tb\nc", "é", "نام", "👩‍👩‍👦", "ا‌ب", "Ångström 3 × 4"])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct import images
 from mlestruct.families.fitting.implicit import coefficients
 from mlestruct.families.fitting.procedural import procedural
 from mlestruct.families.fitting.truncated import Messages, beliefs
@@ -14,7 +13,8 @@ from mlestruct.families.fitting.truncated import Messages, beliefs
 
 def pictures(rng, count):
     y = [np.kron(rng.integers(2, size=(2, 2)), np.ones((3, 3), dtype=int)) for _ in range(count)]
-    return [images.gaussian_noise(one, 0.8, [4, m]) for m, one in enumerate(y)], y
+    noise = (np.random.default_rng([4, m]).standard_normal(one.shape) for m, one in enumerate(y))
+    return [one + 0.8 * more for one, more in zip(y, noise, strict=True)], y
 
 
 def test_procedural_models_predict_by_the_iterations_they_were_fitted_with(rng):
