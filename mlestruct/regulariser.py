@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,11 +113,6 @@ class Regulariser:
         held = r - self.lam * (best - self.prior)  # a subgradient of l1·|θ| and bounds at the best
         kink = self.l1 * (np.abs(theta) - np.abs(best)) - held * off
         return float((0.5 * self.lam * off**2 + np.maximum(kink, 0.0)).sum())
-
-
-def grouped(groups: Sequence[tuple[int, float]]) -> Array:
-    """A λ per group of consecutive weights, from (how many, λ) pairs."""
-    return np.concatenate([np.full(count, lam, dtype=float) for count, lam in groups])
 
 
 def _spread(name: str, value: ArrayLike, d: int) -> Array:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from mlestruct.regulariser import Regulariser, grouped
+from mlestruct.regulariser import Regulariser
 
 SETTINGS = {
     "ridge": {"lam": 2.0},
@@ -12,7 +12,7 @@ SETTINGS = {
     "bounds": {"lower": [-0.5, 0.0, -np.inf, 1.0], "upper": [0.5, np.inf, 0.2, 2.0]},
     "fixed": {"lam": 0.7, "fixed": {1: 0.3, 3: -2.0}},
     "elastic net": {"lam": 1.5, "l1": [0.4, 0.0, 2.0, 1.0]},
-    "group": {"lam": grouped([(1, 0.3), (3, 4.0)])},
+    "group": {"lam": [0.3, 4.0, 4.0, 4.0]},
     "all": {
         "lam": [0.5, 1.0, 2.0, 4.0],
         "prior": [0.4, -1.0, 1.0, 0.0],

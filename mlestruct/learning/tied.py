@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mlestruct.features import Shared, Tied
 from mlestruct.learning.problem import LikelihoodPart, Value
-from mlestruct.learning.tied_weights import Weights, padded, weights_of
+from mlestruct.learning.tied_weights import padded, weights_of
 from mlestruct.native._door import (
     Sequences,
     tied_marginals,
@@ -57,7 +57,7 @@ class TiedPart(LikelihoodPart):
     """
 
     edge: NDArray[np.bool_]
-    weights: Weights
+    weights: Any
 
     def evaluate(self, theta: Array, tol: float, warm: Any) -> tuple[Value, Any]:
         work = Work(self) if warm is None else warm

@@ -1,9 +1,14 @@
-"""Scores per position from tied weights and back: dense, sparse, or only some weights allowed."""
+"""Scores per position from tied weights and back: dense, sparse, or only some weights allowed.
+
+Both kinds offer ``rows_of(nodes)``, a part's attributes as the next take them; ``table(theta)``,
+the (K × K) table of transitions; ``scores(theta, nodes, out)``, which fills rows of padded states;
+and ``pull(nodes, rows, pair)``, the gradient by θ from those by scores, padded, and by the table.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,21 +25,7 @@ def padded(states: int) -> int:
     return -(-states // EIGHT) * EIGHT
 
 
-class Weights(Protocol):
-    """θ as scores per position and one table of transitions, without temporaries.
-
-    Interface: ``rows_of(nodes)`` → a shard's attributes as the next two take them; ``table(theta)``
-    → (K × K); ``scores(theta, nodes, out)`` fills rows of padded states; ``pull(nodes, rows,
-    pair)`` → the gradient by θ from those by scores, padded, and by the table.
-    """
-
-    def rows_of(self, nodes: Any) -> Any: ...
-    def table(self, theta: Array) -> Array: ...
-    def scores(self, theta: Array, nodes: Any, out: Array) -> None: ...
-    def pull(self, nodes: Any, rows: Array, pair: Array) -> Array: ...
-
-
-def weights_of(tied: Tied, allowed: Ints | None) -> Weights:
+def weights_of(tied: Tied, allowed: Ints | None) -> All | Packed:
     """All weights of tied features, or the allowed ones in order."""
     attributes, states = int(tied.nodes.shape[1]), tied.states
     if allowed is None and not sp.issparse(tied.nodes):

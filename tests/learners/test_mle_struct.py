@@ -10,7 +10,7 @@ from mlestruct.features import Dense
 from mlestruct.learners import mle_struct, ssvm
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Validated, resolve
-from mlestruct.regulariser import Regulariser, grouped
+from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices
@@ -71,7 +71,7 @@ REGULARISERS = {
     "fixed": {"lam": 0.5, "fixed": {0: 0.7, 3: -0.4}},
     "elastic net": {"lam": 0.5, "l1": 0.6},
     "lasso on some": {"lam": 0.2, "l1": [2.0, 0.0, 1.0, 0.3, 0.0]},
-    "per group": {"lam": grouped([(2, 0.2), (3, 5.0)])},
+    "per group": {"lam": np.repeat([0.2, 5.0], [2, 3])},
     "all": {"lam": 0.4, "prior": 0.3, "l1": 0.2, "lower": -0.5, "upper": 0.4, "fixed": {1: 0.2}},
 }
 
