@@ -33,7 +33,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1532, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7986,
+        7976,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),

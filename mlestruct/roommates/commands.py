@@ -448,7 +448,7 @@ def run_change(given: argparse.Namespace) -> int:
     if len(who) == 2:
         a, b = (row[one] for one in who)
         made, _ = planned.changed(given.kind, a, b)
-        lines = planned.cost_words(planned.cost(given.kind, a, b))
+        lines = planned.cost(given.kind, a, b)["words"]
     elif given.kind == "back":
         made = tuple(part for part in choices.decided if who[0] not in part.who)
     elif given.kind == "left":

@@ -401,18 +401,13 @@ class Planned:
 
     def shown(self) -> Json:
         """The opening lines, and a card for each home with its reasons."""
-        beside = self.people.as_names(self.names).tolist() if self.names else None
-        names = {
-            str(row): str(who) if beside is None else f"{who} ({beside[row]})"
-            for row, who in enumerate(self.ids)
-        }
         report = self.report()
         homes = [self._card(home) for home in report.homes()]
         return {
             "lines": report.headline(),
             "homes": [home for home in homes if home["reasons"]],
             "alone": [home | {"row": home["rows"][0]} for home in homes if not home["reasons"]],
-            "names": names,
+            "names": {str(row): report.shown(who) for row, who in enumerate(self.ids)},
         }
 
     def _card(self, home: Json) -> Json:
@@ -452,16 +447,20 @@ class Planned:
             for p in home
         ]
         factor = exp(changed.loss) if changed.loss < LARGEST_FACTOR else None
-        return {"factor": factor, "new": pairs, "undone": [list(two) for two in undone]}
+        cost = {"factor": factor, "new": pairs, "undone": [list(two) for two in undone]}
+        return cost | {"words": self._in_words(kind, cost)}
 
-    def cost_words(self, found: Json) -> list[str]:
+    def _in_words(self, kind: str, found: Json) -> list[str]:
         """A cost as a person says it."""
         if not found["new"]:
-            return [PAGE["not together"]]
-        factor, texts = found["factor"], self.texts
+            return [PAGE["not together" if kind == "apart" else "share already"]]
+        factor, ids = found["factor"], self.ids
         far = "cost far" if factor is None else "cost same" if factor < SAME else "cost"
-        share = ((p, percent(p["probability"])) for p in found["new"])
-        pairs = ", ".join(f"{texts[p['a']]} + {texts[p['b']]} ({share})" for p, share in share)
+        name = self.report().shown
+        pairs = ", ".join(
+            f"{name(ids[p['a']])} + {name(ids[p['b']])} ({percent(p['probability'])})"
+            for p in found["new"]
+        )
         undone = ", ".join(" + ".join(two) for two in found["undone"])
         return [
             PAGE[far].format(factor=None if factor is None else number(factor)),

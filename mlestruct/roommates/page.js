@@ -279,17 +279,8 @@ const cost = kind => tried(async () => {
   const found = two();
   if (!found) return;
   const told = await ask(`cost?kind=${kind}&a=${found[0]}&b=${found[1]}`);
-  if (!told.new.length && kind !== "apart") {
-    $("cost").textContent = WORDS["share already"];
-    return;
-  }
-  const pairs = told.new.map(({a, b, probability}) => `${shown.names[a]} + ${shown.names[b]} (${
-    say("probable", {share: digits(100 * probability)})})`).join(", ");
-  const far = told.factor === null ? "cost far" : told.factor < 1.05 ? "cost same" : "cost";
-  const undone = told.undone.map(two => two.join(" + ")).join(", ");
-  $("cost").textContent = (told.new.length ? [say(far, {factor: digits(told.factor)}),
-    say("new pairs", {pairs: pairs}), undone ? say("cost undone", {pairs: undone}) : ""]
-    : [WORDS["not together"]]).join(" ");
+  $("cost").textContent = told.words.join(" ");
+  if (!told.new.length && kind !== "apart") return;
   change = {kind: kind, a: found[0], b: found[1]};
   $("do").hidden = false;
 });

@@ -157,7 +157,7 @@ class Report:
             headline=self.headline(),
             sections=[one for one in SECTIONS if found or one[0] != "evaluation"],
             homes=self.homes(),
-            shown=self._shown,
+            shown=self.shown,
             percent=percent,
             hidden="" if self.protected else ", ".join(model.protected_),
             effects=_effects(summary, model.questions_),
@@ -181,7 +181,7 @@ class Report:
 
     def homes(self) -> list[Json]:
         """Each home: who shares, how probable that is, why, who was near; then who is alone."""
-        others = _others(self.plan, self._shown)
+        others = _others(self.plan, self.shown)
         shared = [
             {
                 "who": [who for pair in home for who in (pair.a, pair.b)],
@@ -206,12 +206,12 @@ class Report:
         ]
         if abs(why.withheld) > SLIGHT:
             told.append(words("protected sum", factor=number(exp(why.withheld))))
-        near = [f"{self._shown(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
-        title = f"{self._shown(pair.a)} + {self._shown(pair.b)}"
+        near = [f"{self.shown(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
+        title = f"{self.shown(pair.a)} + {self.shown(pair.b)}"
         return {"title": title, "probability": pair.probability, "reasons": told, "near": near}
 
     @cached_property
-    def _shown(self) -> Name:
+    def shown(self) -> Name:
         """An id in words, with the name where one was asked for."""
         if self.names is None:
             return str
