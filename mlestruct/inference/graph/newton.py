@@ -244,7 +244,7 @@ def _solve(
     matrix = sp.csc_array((values[inside], where), shape=(size, size))
     right = np.concatenate([nodes[2], slots[2]])[free]
     try:
-        factors = splu(matrix)
+        factors = splu(matrix, permc_spec="MMD_ATA")  # 2/3 of the default's time on grids
     except RuntimeError:  # singular to the last digit
         return np.full(n + m, np.nan)
     x = factors.solve(right)
