@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3041, r"mlestruct/inference/"),
+    "inference": (3022, r"mlestruct/inference/"),
     "learning": (
         4157,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"

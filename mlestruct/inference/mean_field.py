@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.inference.graph.plan import native, plan
+from mlestruct.inference.graph.plan import plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import MessageExamples, MessageGraph, ascend_products
 from mlestruct.structures.base import Array, kept
@@ -54,7 +54,7 @@ def compiled(structure: FactorGraph) -> MessageGraph:
     """For mean field, which refuses forbidden entries."""
     _refuse_hard(structure)
     counting = structure.counting(1.0)
-    return native(structure, plan(structure, counting), counting)
+    return plan(structure, counting)
 
 
 def _refuse_hard(structure: FactorGraph) -> None:

@@ -3,75 +3,51 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mlestruct.native._door import BinaryMessages, MessageGraph, PairMessages
-from mlestruct.structures.base import Array, Flags, Ints, Marks
+from mlestruct.structures.base import Array, Ints, Marks
 from mlestruct.structures.graph import FactorGraph
 
 EIGHT = 8  # numbers that kernels take together
 
 
-class MessagePlan(NamedTuple):
-    """One message per slot (a variable in a factor's scope); slots in the order of ``scope``."""
-
-    node_start: Ints
-    table_start: Ints
-    scope_start: Ints
-    scope: Ints
-    owner: Ints  # the factor of a slot
-    place: Ints  # where a slot's message starts
-    stride: Ints  # of the slot's state in its factor's table
-    start: Ints  # slots around node i are around[start[i]:start[i + 1]]
-    around: Ints
-    near_start: Ints  # nodes that share a factor with node i are near[near_start[i]:…]
-    near: Ints
-    open: Flags  # entries that a locally consistent point may use
-    counts: Array  # c_α of every factor
-    whole: Array  # c_i + Σ c_α of every node
-
-
-def plan(structure: FactorGraph, counting: Array) -> MessagePlan:
-    """O(graph)."""
+def plan(structure: FactorGraph, counting: Array) -> MessageGraph:
+    """Lay out one message per slot, a variable in a factor's scope, in the order of ``scope``."""
     n, scope, scope_start = structure.n_nodes, structure.scope, structure.scope_start
-    cards = structure.cards[scope]
     owner = np.repeat(np.arange(structure.n_factors), np.diff(scope_start))
     count = counting[n:]
-    near_start, near = neighbours(structure)
-    return MessagePlan(
+    return MessageGraph(
+        n,
+        structure.n_factors,
+        len(scope),
         structure.node_start,
         structure.table_start,
         scope_start,
         scope,
         owner,
-        np.concatenate([[0], np.cumsum(cards)]),
+        np.concatenate([[0], np.cumsum(structure.cards[scope])]),
         structure.strides,
         np.searchsorted(np.sort(scope), np.arange(n + 1)),
         np.argsort(scope, kind="stable"),
-        near_start,
-        near,
+        *neighbours(structure),
         consistent(structure).astype(np.int8),
         np.ascontiguousarray(count),
         counting[:n] + np.bincount(scope, weights=count[owner], minlength=n),
+        counting[structure.table_of],
     )
 
 
-def native(structure: FactorGraph, full: MessagePlan, counting: Array) -> MessageGraph:
-    """Return the plan as the kernels take it."""
-    n, factors, slots = structure.n_nodes, structure.n_factors, len(full.scope)
-    return MessageGraph(n, factors, slots, *full, counting[structure.table_of])
-
-
-def special(structure: FactorGraph, full: MessagePlan) -> BinaryMessages | PairMessages | None:
+def special(structure: FactorGraph, full: MessageGraph) -> BinaryMessages | PairMessages | None:
     """The layout of a faster kernel, for graphs of pairs that forbid no pair of states."""
     if len(full.around) == 0 or not structure.is_pairwise or not boxes(structure, full):
         return None
     return _pairs(full) if (structure.cards == 2).all() and full.open.all() else _edges(full)
 
 
-def boxes(structure: FactorGraph, full: MessagePlan | MessageGraph) -> bool:
+def boxes(structure: FactorGraph, full: MessageGraph) -> bool:
     """Whether every table is open wherever all its nodes' states are: at most states are fixed."""
     entry, node, _ = structure.below
     shut = np.zeros(structure.size, dtype=bool)
@@ -80,7 +56,7 @@ def boxes(structure: FactorGraph, full: MessagePlan | MessageGraph) -> bool:
     return np.array_equal(full.open[inside] == 0, shut[inside])
 
 
-def _pairs(full: MessagePlan) -> BinaryMessages:
+def _pairs(full: MessageGraph) -> BinaryMessages:
     other, factor = full.around ^ 1, full.owner[full.around]
     n, degree = len(full.whole), np.diff(full.start)
     order = np.argsort(levels(full.start, full.scope[other]), kind="stable")
@@ -128,7 +104,7 @@ def levels(start: Ints, near: Ints) -> list[int]:
     return found
 
 
-def _edges(full: MessagePlan) -> PairMessages:
+def _edges(full: MessageGraph) -> PairMessages:
     other, factor = full.around ^ 1, full.owner[full.around]
     cards = np.diff(full.node_start)
     padded = -(-cards // EIGHT) * EIGHT

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible, Unserved
 from mlestruct.inference.graph.newton import settle
-from mlestruct.inference.graph.plan import boxes, native, plan, special
+from mlestruct.inference.graph.plan import boxes, plan, special
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, parts, turns
 from mlestruct.native._door import (
@@ -47,7 +47,6 @@ class CompiledMessages(NamedTuple):
 
     plan: MessageGraph
     special: BinaryMessages | PairMessages | None
-    coefficient: Array
     counting: Array
 
     def narrow(self, score: Array) -> bool:
@@ -232,7 +231,7 @@ class SumProduct(Routine):
         fit_tables(plan, found)
         inside = found > 0
         some = found[inside]
-        reached = float(score @ found - (ready.coefficient[inside] * some) @ np.log(some))
+        reached = float(score @ found - (plan.coefficient[inside] * some) @ np.log(some))
         if not reached > value - SURE * abs(value):
             return value
         if odds:
@@ -316,8 +315,7 @@ class SumProduct(Routine):
 def _compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
     counting = np.frombuffer(numbers)
     full = plan(structure, counting)
-    graph = native(structure, full, counting)
-    return CompiledMessages(graph, special(structure, full), graph.coefficient, counting)
+    return CompiledMessages(full, special(structure, full), counting)
 
 
 @kept
