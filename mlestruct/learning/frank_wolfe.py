@@ -47,8 +47,7 @@ class FrankWolfe(SolverSettings):
     says otherwise), or plain steps, per ``block`` or of the whole ``batch``, with exact line
     search; ``batch_fixed`` are the papers' 2/(k+2). ``auto`` is pairwise unless memory has too
     little room for vertices. The papers' own is :class:`BCFW`. ``keep`` says which weights a run
-    returns: those of the best bound (``best``; if it is cut short and they are proven to be worse
-    than the weights to begin with, those), or the ``last`` ones, as the papers do. ``centre``
+    returns: those of the best bound (``best``), or the ``last`` ones, as the papers do. ``centre``
     holds θ near where it was (max-margin: near the best so far), so that questions do not leap;
     fixed steps have none.
 

@@ -20,11 +20,10 @@ from mlestruct.native._door import reach_vertices
 from mlestruct.oracle import Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
 from mlestruct.structures.base import Array, as_count, as_numbers
-from mlestruct.structures.batch import Batch, spans
+from mlestruct.structures.batch import Batch
 from mlestruct.trees import Tree
 
 DIGITS = 1e-13  # of log Z: what floats may have lost
-ALONG = (0.25, 0.5, 0.75, 1.0)  # of the way from τ to a vertex
 FREE = ("workers", "engine", "checkpoint")  # settings that change no bit
 Keep = Literal["best", "last"]
 Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
@@ -89,15 +88,13 @@ class Reply:
     """What was asked in a round, and what its answers prove of the dual objective and of P.
 
     ``objective`` is D(τ). P at the weights that were asked about is at most ``primal``, by the
-    oracle, or by sums over all outcomes where that is less, with the tangent ``at`` a point, and
-    is at least ``reached``, by τ itself.
+    oracle, or by sums over all outcomes where that is less, with the tangent ``at`` a point.
     """
 
     tangent: Tangent
     vertices: Array
     objective: float
     primal: float
-    reached: float
     at: Array
     slack: float  # the part that comes from the oracle's own bounds
     gap: float  # by the oracle alone, withheld or not
@@ -120,7 +117,11 @@ def proven(iterate: Iterate, tangent: Tangent, answers: Answers, sums: Sums | No
     if batch.target is not None:
         seen, mend = batch.observed(tangent.score), "; where that breaks its constraints, mend it"
         refuse_below(batch, upper, seen, "the observed outcome", mend)
-    reached = reached_by(iterate, tangent)
+    energy = tangent.energy if batch.constant is None else tangent.energy + batch.constant
+    held = float(weight @ energy)
+    # What τ reaches; not the gap less D: where a column is a Unix time R*(r) may be 1e17, and P is
+    # lost in it.
+    reached = dual.regulariser.value(theta) - float(theta @ x.r) + held
     lag, own = dual.regulariser.bracket(theta, x.r), float(weight @ (upper - here + tangent.spread))
     gap, slack, at = own + lag, float(weight @ (upper - best)), tangent.at
     if sums is not None:
@@ -130,9 +131,9 @@ def proven(iterate: Iterate, tangent: Tangent, answers: Answers, sums: Sums | No
         summed = float(weight @ (log_z + DIGITS * (1.0 + np.abs(log_z)) - there))
         if summed < own:
             own, slack, at = summed, 0.0, top
-    objective = dual.regulariser.conj(x.r) - float(weight @ energy_of(dual, tangent))
+    objective = dual.regulariser.conj(x.r) - held
     total = float(weight @ mass)
-    return Reply(tangent, vertices, objective, own + reached, reached, at, slack, gap, total, lag)
+    return Reply(tangent, vertices, objective, own + reached, at, slack, gap, total, lag)
 
 
 def is_margin(dual: Dual) -> bool:
@@ -151,24 +152,12 @@ class Best:
     −P never exceeds the optimum and D is never below it, whichever rounds they come from. Kept are
     the weights of the least P, where their tangent lies, and the τ of the least D. With ``last``
     the last weights are taken, whether better or not.
-
-    A run ends with the weights that it began with if its own are proven to be worse: the first θ(τ)
-    are long steps along a gradient. The oracle is asked about these ``first`` weights only once
-    others may be worse, then once per distinct question. P at the best weights is at least
-    ``least``; at the first ones it is at least ``reached``, and at most ``bound``.
     """
 
-    def __init__(self, iterate: Iterate, share: float, *, last: bool) -> None:
-        dual, self.last = iterate.dual, last
-        self.theta = self.at = self.tau = np.zeros(0)
-        self.primal, self.slack, self.dual, self.least = np.inf, 0.0, np.inf, -np.inf
-        self.bound, self.bound_slack, self.asked = np.inf, 0.0, False
-        self.unsure = dual.features.d > 0 and not is_margin(dual) and not last
-        if self.unsure:
-            theta = dual.regulariser.weights(np.zeros(dual.features.d))
-            self.first = first = iterate.tangent(share, theta)
-            self.here = dual.batch.totals(first.score * iterate.x.tau)
-            self.reached = reached_by(iterate, first)
+    def __init__(self, *, last: bool) -> None:
+        self.last, self.theta = last, np.zeros(0)
+        self.at = self.tau = self.theta
+        self.primal, self.slack, self.dual = np.inf, 0.0, np.inf
 
     def take(self, found: Reply, tau: Array) -> None:
         """Keep what is better in a round. Where no bound is known (P = ∞), its weights are."""
@@ -178,40 +167,6 @@ class Best:
         if found.objective < self.dual:
             self.tau, self.dual = tau.copy(), found.objective
 
-    def compare(
-        self, dual: Dual, tau: Array, found: Reply, oracle: Oracle[Any], most: float
-    ) -> int:
-        """After a round, look whether its weights may be worse than the first ones.
-
-        Return how many questions were asked about these, ``most`` at most.
-        """
-        if not self.unsure or self.theta is not found.tangent.theta:
-            return 0
-        self.unsure, self.least = not self.primal <= self.reached, -np.inf
-        if self.unsure:
-            self.least = at_least(dual, tau, found)
-        due = self.least > self.reached and not self.asked
-        return self._ask(dual, oracle, most) if due else 0
-
-    def _ask(self, dual: Dual, oracle: Oracle[Any], most: float) -> int:
-        """Ask for the best vertices at the first weights, once where examples ask the same."""
-        batch, score = dual.batch, self.first.score
-        alike = np.arange(len(batch))
-        for _, members in batch.groups():
-            rows = batch.rows(score, members)
-            alike[members] = members[0] if (rows == rows[0]).all() else members
-        chosen, place = np.unique(alike, return_inverse=True)
-        if len(chosen) > most:
-            return 0
-        self.asked, part = True, batch.select(chosen)
-        with counting_from(chosen.tolist()):
-            vertices, upper = oracle.many(part, score[spans(batch.offsets, chosen)])
-        upper, vertices = upper[place], vertices[spans(part.offsets, place)]
-        refuse_below(batch, upper, self.here, "the first point")
-        self.bound = self.reached + float(batch.weight @ (upper - self.here + self.first.spread))
-        self.bound_slack = float(batch.weight @ (upper - batch.totals(score * vertices)))
-        return len(chosen)
-
     def tree(self) -> Tree:
         return tuple(getattr(self, name) for name in BEST)
 
@@ -220,52 +175,19 @@ class Best:
             setattr(self, name, value)
 
 
-BEST = (
-    "theta", "at", "tau", "primal", "slack", "dual", "least", "unsure",
-    "bound", "bound_slack", "asked",
-)  # fmt: skip
-
-
-def reached_by(iterate: Iterate, tangent: Tangent) -> float:
-    """Compute a lower bound on P at a tangent's weights: what τ reaches.
-
-    It is not the gap less D: where a column is a Unix time R*(r) may be 1e17, and P is lost in it.
-    """
-    dual, theta = iterate.dual, tangent.theta
-    linear = float(theta @ iterate.x.r)
-    return (
-        dual.regulariser.value(theta) - linear + float(dual.batch.weight @ energy_of(dual, tangent))
-    )
-
-
-def energy_of(dual: Dual, tangent: Tangent) -> Array:
-    """Return H(τ) + ⟨bias, τ⟩ + constant of every example."""
-    known = dual.batch.constant
-    return tangent.energy if known is None else tangent.energy + known
+BEST = "theta", "at", "tau", "primal", "slack", "dual"
 
 
 def shorter(iterate: Iterate, theta: Array) -> float:
     """Return Newton's share of the first weights, by the curvature of independent parts.
 
-    The first θ(τ) is a long step along a gradient. What is asked at all of it proves so little that
-    a run which is cut would end with the weights that it began with.
+    The first θ(τ) is a long step along a gradient: all of it may be worse than no weights, and a
+    run that is cut would end with it.
     """
     dual, tau = iterate.dual, iterate.x.tau
     spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
     bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
     return float(np.clip(theta @ iterate.x.r / max(bend, 1e-300), 0.0, 1.0))
-
-
-def at_least(dual: Dual, tau: Array, found: Reply) -> float:
-    """Compute a lower bound on P at the weights that were asked about.
-
-    It is what τ reaches, or a point between τ and the example's vertex, whichever reaches more.
-    """
-    batch, entropy, step = dual.batch, dual.entropy, found.vertices - tau
-    slope, here = batch.totals(dual.scores(found.tangent.theta) * step), entropy.each(tau)
-    gains = [entropy.each(tau + share * step) - here + share * slope for share in ALONG]
-    gain = np.maximum(np.max(gains, axis=0), 0.0)
-    return found.reached + float(batch.weight @ gain)
 
 
 def _refuse_minimiser(batch: Batch[Any], oracle: Any) -> None:
@@ -317,9 +239,7 @@ class OracleRun:
         self.iterate = Iterate(self.dual, self.start, inner.tau)
         self.share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
         self.centre: Centre | None = None
-        # At its middle the examples of a structure ask the same.
-        middle = self.iterate if start is None else Iterate(self.dual, inner.tau, inner.tau)
-        self.best = Best(middle, self.share, last=solver.keep == "last")
+        self.best = Best(last=solver.keep == "last")
         self.number, self.calls, self.asking, self.bytes = 0, 0, 0.0, 0
 
     def hold(self, centre: Centre | None) -> None:
@@ -337,38 +257,23 @@ class OracleRun:
 
     def said(self, found: Reply) -> Found:
         """Return the best so far, this round's among it."""
-        tau, left = self.iterate.x.tau, self.solver.calls
-        self.best.take(found, tau)
-        left, began = np.inf if left is None else left - self.calls, clock()
-        self.calls += self.best.compare(self.dual, tau, found, self.oracle, left)
-        self.asking += clock() - began
+        self.best.take(found, self.iterate.x.tau)
         return self.found()
 
     def found(self) -> Found:
         """Return the best so far."""
-        best = self.best
+        best, inner = self.best, self.inner
+        gap = max(best.primal + best.dual, 0.0) if inner.withheld is None else np.inf
+        told = self.oracle.polytope, str(self.dual.entropy.bound), inner.withheld, inner.unused
+        proof = Certificate(gap, best.slack, best.dual, *told)
         return Found(
-            best.theta, self._certificate(best.primal, best.slack), best.tau, best.at, self.number,
-            self.calls, len(self.dual.batch), asking=self.asking, bytes=self.bytes,
+            best.theta, proof, best.tau, best.at, self.number, self.calls, len(self.dual.batch),
+            asking=self.asking, bytes=self.bytes,
         )  # fmt: skip
 
-    def _certificate(self, primal: float, slack: float) -> Certificate:
-        inner, objective = self.inner, self.best.dual
-        gap = max(primal + objective, 0.0) if inner.withheld is None else np.inf
-        told = self.oracle.polytope, str(self.dual.entropy.bound), inner.withheld, inner.unused
-        return Certificate(gap, slack, objective, *told)
-
     def end(self, loop: Loop, said: Found, why: str) -> Found:
-        """End a run; with the first weights if it is cut short and they are proven better."""
-        said = self.instead(said) if why and not said.certificate.relative <= loop.tol else said
+        """End a run; what ran out counts only if the tolerance is not met."""
         return loop.end(said, "" if said.certificate.relative <= loop.tol else why)
-
-    def instead(self, said: Found) -> Found:
-        best = self.best
-        if not best.least > best.bound:
-            return said
-        proof = self._certificate(best.bound, best.bound_slack)
-        return replace(said, certificate=proof, theta=best.first.theta, at=best.first.at)
 
     def tree(self) -> Tree:
         spent = self.number, self.calls, self.asking, self.bytes
