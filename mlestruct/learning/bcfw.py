@@ -134,7 +134,7 @@ class Passes(OracleRun):
         self.iterate.synchronise()
         averaged = self.solver.average and self.steps > 0
         theta = (self.mean if averaged else self.iterate.x.theta).copy()
-        if self.number == 0 and not self.margin:
+        if self.number == 0 and not self.margin and self.solver.keep == "best":
             theta *= shorter(self.iterate, theta)
         tangent = self.iterate.tangent(self.share, theta)
         answers = self.ask(

@@ -154,7 +154,7 @@ class Rounds(OracleRun):
         theta = self.iterate.x.theta.copy()
         if self.margin and self.step == "pairwise" and self.number:
             theta = BETWEEN * self.best.theta + (1.0 - BETWEEN) * theta
-        if self.number == 0 and not self.margin:
+        if self.number == 0 and not self.margin and self.solver.keep == "best":
             theta *= shorter(self.iterate, theta)
         tangent = self.iterate.tangent(max(self.smoothing.share, self.share), theta)
         answers = self.ask(asked, tangent.score, len(self.dual.batch))
