@@ -1,23 +1,18 @@
-"""Message passing on factor graphs: speed, stored models, strong grids, a learned grid model.
+"""Message passing on factor graphs: speed, strong grids, a learned grid model.
 
-Peers' messages per second are stored numbers of an earlier run beside ours, not of this one. The
-files under ``uai`` are read from MLESTRUCT_DATA and left out where it names no folder.
+Peers' messages per second are stored numbers of an earlier run beside ours, not of this one.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import mlestruct as ms
 from benchmarks._clock import least
-from mlestruct.inference.exact import exact
 from mlestruct.inference.graph.sum_product import SumProduct
-from mlestruct.readers.uai import read
 from mlestruct.structures.entropy import Entropy
 
 Row = dict[str, Any]
@@ -45,12 +40,6 @@ def run(quick: bool) -> Iterator[Row]:
     for strength in STRONG_J:
         yield strong(strength)
     yield learned()
-    folder = os.environ.get("MLESTRUCT_DATA")
-    if not folder:
-        yield {"benchmark": "inference", "workload": "uai skipped: MLESTRUCT_DATA names no folder"}
-        return
-    grids = sorted((Path(folder) / "uai" / "grids_5x5").glob("*.uai"))
-    yield from stored(grids[:3] if quick else grids)
 
 
 def row(workload: str, quantity: str, ours: float, **rest: Any) -> Row:
@@ -122,24 +111,3 @@ def learned() -> Row:
         target="gap <= 1e-6",
         met=gap <= 1e-6,
     )
-
-
-def stored(paths: list[Path]) -> Iterator[Row]:
-    """Exact sums and TRW on the stored 5×5 grids against their files."""
-    off, apart, below = 0.0, 0.0, 0.0
-    for path in paths:
-        problem = read(path)
-        truth = exact(problem.graph, problem.score)
-        with np.load(path.with_suffix(".npz")) as file:
-            log_z = truth.log_z + problem.constant
-            off = max(off, abs(log_z - float(file["exact_log_z"])))
-            nodes = truth.tau[: problem.graph.node_start[-1]]
-            off = max(off, float(np.abs(nodes - file["exact_node"].ravel()).max()))
-            batch = ms.Batch.of(problem.graph, count=1)
-            upper = float(ms.marginals(batch, problem.score).upper[0]) + problem.constant
-            apart = max(apart, abs(upper - float(file["trw_log_z"])))
-            below = max(below, log_z - upper)
-    name = f"uai, {len(paths)} grids 5x5"
-    yield row(name, "exact: worst error against files", off, target="<= 1e-4", met=off <= 1e-4)
-    yield row(name, "TRW: worst distance from theirs", apart, target="<= .15", met=apart <= 0.15)
-    yield row(name, "TRW: most below exact", below, target="<= 0", met=below <= 0)

@@ -12,7 +12,7 @@ from mlestruct import __version__
 from mlestruct.errors import ConvergenceWarning, refuse_removed
 from mlestruct.html import visible
 from mlestruct.roommates.commands import add as add_roommates
-from mlestruct.roommates.options import add_options, for_shell, limit_for_shell, tell
+from mlestruct.roommates.options import for_shell, limit_for_shell
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,8 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"mlestruct {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for add in (add_roommates, add_infer):
-        add(commands)
+    add_roommates(commands)
     try:
         written = sys.argv[1:] if arguments is None else arguments
         for words in (written[:1], written[:2]):
@@ -67,29 +66,3 @@ def _heard(given: argparse.Namespace) -> int:
 def _refused(why: str) -> int:
     print(f"mlestruct: {visible(why)}", file=sys.stderr)
     return 2
-
-
-def add_infer(commands: Any) -> None:
-    """Options of ``mlestruct infer``."""
-    parser = commands.add_parser(
-        "infer", help="log Z, marginals or the best labelling of a .uai file"
-    )
-    parser.add_argument("file", metavar="FILE.uai")
-    parser.add_argument("--task", default="MAR", help="PR, MAR (default) or MPE")
-    parser.add_argument("--evidence", metavar="FILE.evid", help="observed variables")
-    parser.add_argument("--method", default="auto", help="auto, exact, trw or bp")
-    add_options(parser, "json")
-    parser.set_defaults(run=run_infer)
-
-
-def run_infer(given: argparse.Namespace) -> int:
-    """The answer in the competition's format; how it was found goes to the error stream."""
-    from mlestruct.readers import uai
-
-    answer = uai.infer(given.file, given.task, given.evidence, given.method)
-    if given.json:
-        tell(given, task=given.task, answer=answer.text, method=answer.method)
-        return 0
-    print(answer.text, end="")
-    print(answer.method, file=sys.stderr)
-    return 0

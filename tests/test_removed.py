@@ -12,6 +12,11 @@ from mlestruct.readers import graph_of
 from mlestruct.roommates.report import Report
 
 USES = {
+    "mlestruct.Functions": lambda: ms.Functions,
+    "mlestruct.features.Functions": lambda: ms.features.Functions,
+    "mlestruct.features.Masked": lambda: ms.features.Masked,
+    "mlestruct.features.with_intercept": lambda: ms.features.with_intercept,
+    "mlestruct.readers.uai": lambda: ms.readers.uai,
     "engine='processes'": lambda: engine_of("processes", 2),
     "mlestruct.engine.Processes": lambda: importlib.import_module("mlestruct.engine").Processes,
     "mlestruct.learners.streamed": lambda: importlib.import_module("mlestruct.learners").streamed,
@@ -55,7 +60,7 @@ def test_names_that_never_were_are_unknown_as_before():
 
 def test_a_removed_command_says_what_serves_instead(capsys):
     assert main(["warm", "--package"]) == 2
-    assert capsys.readouterr().err.startswith("mlestruct: mlestruct warm was removed: a first fit")
+    assert capsys.readouterr().err.startswith("mlestruct: mlestruct warm was removed: kernels are")
 
 
 @pytest.mark.parametrize("command", ["assign people.csv", "serve"])

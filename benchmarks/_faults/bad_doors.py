@@ -17,7 +17,7 @@ from mlestruct import metrics
 from mlestruct.cli import main
 from mlestruct.estimators import Calibration
 from mlestruct.families.joint.prediction import Mixture
-from mlestruct.readers import read_columns, uai
+from mlestruct.readers import read_columns
 from mlestruct.tables import table
 
 NAN, INF = np.nan, np.inf
@@ -192,17 +192,6 @@ def tables() -> Iterator[Bad]:
         ("names.csv", "1,2\n3,4\n5,6\n", "line 1: '1, 2' looks like data"),
     ):
         yield bad("table", f"{name}.*{says}", _file(table), name, text)
-    for text, says in (
-        ("MARKOV 1 2 1 1 0 3 1 2 3", "factor 0 states 3 entries"),
-        ("MARKOV 1 2 1 1 0 2 1 nan", "negative or not finite"),
-        ("MARKOV 2 4294967296 4294967296 1 2 0 1 0", "at most"),
-        ("MARKOV 1 99999999999 0", "at most"),
-    ):
-        yield bad("mlestruct infer", says, _command, ["infer"], text)
-    yield bad(
-        "UAI evidence", "x.evid: '-1' stands where", _file(uai.read_evidence), "x.evid", "1 -1"
-    )
-    yield bad("mlestruct infer", "No such file", _command, ["infer", "none.uai"])
     yield bad("mlestruct check", "is empty", _command, ["check"], "")
 
 
@@ -235,7 +224,7 @@ def _command(arguments: list[str], text: str | None = None) -> None:
     """The command line's refusal (exit code 2, one line) as the error it stands for."""
     told = io.StringIO()
     with TemporaryDirectory() as folder, redirect_stderr(told), redirect_stdout(io.StringIO()):
-        path = Path(folder) / "given.uai"
+        path = Path(folder) / "given.csv"
         if text is not None:
             path.write_text(text)
             arguments = [*arguments, str(path)]

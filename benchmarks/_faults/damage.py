@@ -25,7 +25,7 @@ import mlestruct as ms
 from benchmarks._faults import hostile
 from mlestruct import files
 from mlestruct.learning.checkpoints import Checkpoint
-from mlestruct.readers import read_columns, uai
+from mlestruct.readers import read_columns
 from mlestruct.tables import table
 
 SECONDS, BYTES = (
@@ -132,7 +132,6 @@ def kinds() -> list[Kind]:
         chosen = place.read_bytes()
         ms.MatchingModel(tol=0.1).fit(TABLES, PARTNERS).save(place)
         tables = place.read_bytes()
-    graph = "MARKOV 3 2 3 2 2 2 0 1 2 1 2 6 1 2 3 4 5 6 6 .1 .2 .3 .4 .5 .6"
     people_csv = "id,year,tidy\n" + "".join(f"{i},{i % 2},{i % 5}\n" for i in range(40))
     tokens = "".join(f"w{i} T{i % 3} B-x\n" + "\n" * (i % 7 == 6) for i in range(40))
     return [
@@ -141,8 +140,6 @@ def kinds() -> list[Kind]:
         Kind("checkpoint", ".npz", kept, _resume, True),
         Kind("checkpoint of alphas", ".npz", chosen, _alphas, True),
         Kind("matching model, asked", ".npz", tables, _asked, True),
-        Kind("UAI model", ".uai", graph.encode(), lambda path: uai.infer(path, "PR"), False),
-        Kind("UAI evidence", ".evid", b"2 0 1 2 0", uai.read_evidence, False),
         Kind("table", ".csv", people_csv.encode(), table, False),
         Kind("CoNLL columns", ".txt", tokens.encode(), read_columns, False),
     ]

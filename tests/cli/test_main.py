@@ -38,8 +38,8 @@ def test_help_loads_no_machinery():
 
 
 def test_a_missing_file_is_named(tmp_path, capsys):
-    path = str(tmp_path / "none.uai")
-    assert main(["infer", path]) == 2
+    path = str(tmp_path / "none.csv")
+    assert main(["check", path]) == 2
     assert capsys.readouterr().err == f"mlestruct: {path}: No such file or directory\n"
 
 
@@ -48,12 +48,3 @@ def test_an_unknown_command_is_refused(capsys):
         main(["dance"])
     assert ended.value.code == 2
     assert "invalid choice: 'dance'" in capsys.readouterr().err
-
-
-def test_infer_answers_on_the_output_and_says_how_beside_it(tmp_path, capsys):
-    path = tmp_path / "one.uai"
-    path.write_text("MARKOV\n1\n2\n1\n1 0\n2\n1.0 3.0\n")
-    assert main(["infer", str(path)]) == 0
-    shown = capsys.readouterr()
-    assert shown.out.split() == ["MAR", "1", "2", "0.25", "0.75"]
-    assert shown.err

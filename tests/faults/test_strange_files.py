@@ -12,7 +12,7 @@ import pytest
 import mlestruct as ms
 from mlestruct import data, files
 from mlestruct.cli import main
-from mlestruct.readers import read_columns, uai
+from mlestruct.readers import read_columns
 from mlestruct.roommates.report import export_csv
 from mlestruct.tables import read
 
@@ -21,8 +21,6 @@ ROWS = {"id": np.arange(4), "tidy": np.array([1, 2, 1, 2])}
 READERS = {
     "a table": read,
     "columns": read_columns,
-    "evidence": uai.read_evidence,
-    "a problem": uai.read,
     "a model": ms.MatchingModel.load,
 }
 
@@ -37,7 +35,7 @@ def test_what_has_no_end_is_refused_unread(reader, tmp_path):
 
 def test_commands_refuse_them_in_one_line(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe")
-    for command in (["check"], ["infer"], ["roommates", "fit"], ["roommates", "assign"]):
+    for command in (["check"], ["roommates", "fit"], ["roommates", "assign"]):
         assert (
             main([*command, str(tmp_path / "pipe"), *["--model", "none"] * (len(command) > 1)]) == 2
         )
