@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9836, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9832, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (1206, r"oracles/"),
     "structures to oracle seam": (
         4647,
@@ -38,9 +38,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1728, r"mlestruct/families/"),
-    "extras": (1810, r"mlestruct/"),
+    "extras": (1629, r"mlestruct/"),
 }
-RAW = {"tests": 34232, "benchmarks": 7779}  # all lines, blank ones and comments included
+RAW = {"tests": 34082, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -70,14 +70,6 @@ def own_levels() -> list[str]:
     return ["v3"] if needed <= {*known} else ["baseline"]
 
 
-def ensure() -> None:
-    """Build for this machine what has changed, one process at a time (for tests)."""
-    from filelock import FileLock
-
-    with FileLock(HERE / "build.lock"):
-        build(own_levels())
-
-
 def compiler() -> list[str]:
     """Return the command that compiles C++ here."""
     if os.environ.get("CXX"):

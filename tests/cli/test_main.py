@@ -14,7 +14,6 @@ COMMANDS = [
     ["roommates"],
     *(["roommates", part] for part in ("fit", "assign", "evaluate", "explain")),
     ["check"],
-    ["infer"],
 ]
 
 
