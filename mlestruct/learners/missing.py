@@ -78,10 +78,6 @@ class Missing(Wraps):
             return minimise(seen.problem(engine), loop, theta)
         return self._fill(seen, theta, loop)
 
-    def look(self, batch: Batch[Any], features: Features, theta: Array) -> Filled:
-        """What these weights come to, and what was not seen filled in by them."""
-        return PartlySeen(self.learner, self.tol, batch, features).look(theta)
-
     def _fill(self, seen: PartlySeen, theta: Array | None, loop: Loop) -> Found:
         """What was not seen filled in by its means, then a fit."""
         number, calls, count = 0, 0, len(seen.batch)

@@ -75,7 +75,7 @@ EXEMPT = {
             "Sparse",
             "Tied",
             "Pairs",
-            "Model",
+            "Found",
             "SumProduct",
             "Graph",
             "BruteForce",

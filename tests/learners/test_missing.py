@@ -12,6 +12,7 @@ import pytest
 import mlestruct as ms
 from mlestruct.inference.exact import exact
 from mlestruct.learners import Missing
+from mlestruct.learners.missing import PartlySeen
 from mlestruct.structures.batch import Batch, pinned
 from tests.reference.descents import rounds
 
@@ -43,7 +44,8 @@ def last(learner, batch, observed, features):
 def filled(learner, seen, features, start=None):
     """What was not seen filled in by the weights of every round that was more than an estimate."""
     said = rounds(learner, seen, features, start)
-    return [learner.look(seen, features, one.theta) for one in said if len(one.tau)]
+    partly = PartlySeen(learner.learner, learner.tol, seen, features)
+    return [partly.look(one.theta) for one in said if len(one.tau)]
 
 
 def likelihood(graph, batch, X, observed, theta, bias=0.0):
