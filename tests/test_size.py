@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (3022, r"mlestruct/inference/"),
     "learning": (
-        4091,
+        4089,
         r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
         r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
     ),
@@ -40,7 +40,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1728, r"mlestruct/families/"),
     "extras": (1629, r"mlestruct/"),
 }
-RAW = {"tests": 34082, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 34084, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
