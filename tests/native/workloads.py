@@ -103,7 +103,7 @@ def inferred(structure: FactorGraph | Matching, rng: Rng, scale: float) -> Itera
     for rho in RHOS if isinstance(structure, (Matching, BipartiteMatching)) else (None,):
         served = routine(Entropy.of(batch, rho))
         if served is not None:
-            yield served.many(batch, given).tau
+            yield served.rough().many(batch, given).tau  # kernels alone: no BLAS, no SuperLU
 
 
 def solved(structure: FactorGraph | Matching, name: str, rng: Rng, scale: float) -> Iterator[Array]:
