@@ -20,7 +20,7 @@ from mlestruct_oracles.native._door import assignment_solve
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks.frank_wolfe import bipartite
-from mlestruct.dual import Dual
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answers, load
 from mlestruct.structures.base import Array

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment, minimize
 
-from mlestruct.dual import Dual
 from mlestruct.features import Dense, Tied
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Counted, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch

@@ -29,7 +29,7 @@ from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact
 from mlestruct.inference.sampling import sample, sample_matchings
 from mlestruct.learners import mle_struct
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.statistics import Identified, intervals, problem
 from mlestruct.statistics.firth import Firth
 from mlestruct.statistics.interval import Intervals

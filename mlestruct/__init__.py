@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from mlestruct import structures as structures
     from mlestruct import tables as tables
     from mlestruct import testing as testing
-    from mlestruct.dual import Certificate as Certificate
-    from mlestruct.dual import certificate as certificate
     from mlestruct.errors import ConvergenceWarning as ConvergenceWarning
     from mlestruct.errors import Infeasible as Infeasible
     from mlestruct.estimators import GraphModel as GraphModel
@@ -43,12 +41,14 @@ if TYPE_CHECKING:
     from mlestruct.learners import ssvm as ssvm
     from mlestruct.learning.bcfw import BCFW as BCFW
     from mlestruct.learning.checkpoints import Checkpoint as Checkpoint
+    from mlestruct.learning.dual import Certificate as Certificate
+    from mlestruct.learning.dual import certificate as certificate
     from mlestruct.learning.frank_wolfe import FrankWolfe as FrankWolfe
+    from mlestruct.learning.regulariser import Regulariser as Regulariser
     from mlestruct.oracle import Answer as Answer
     from mlestruct.readers import Graph as Graph
     from mlestruct.readers import graphs as graphs
     from mlestruct.readers import images as images
-    from mlestruct.regulariser import Regulariser as Regulariser
     from mlestruct.structures import BipartiteMatching as BipartiteMatching
     from mlestruct.structures import BMatching as BMatching
     from mlestruct.structures import ClusterGraph as ClusterGraph

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlestruct import __version__
-from mlestruct.errors import ConvergenceWarning, refuse_removed
-from mlestruct.html import visible
+from mlestruct.errors import ConvergenceWarning, refuse_removed, visible
 from mlestruct.roommates.commands import add as add_roommates
 from mlestruct.roommates.options import for_shell, limit_for_shell
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.html import visible
+from mlestruct.errors import visible
 
 SHOWN = 20  # rows of a notebook's table
 

@@ -19,17 +19,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct import Batch, Entropy, FactorGraph
-from mlestruct.dual import interior
 from mlestruct.families.contrastive.objectives import BeforeAfter, clamped, seen
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.graph.plan import neighbours
 from mlestruct.inference.sampling import labelled, random_labelling, swept
 from mlestruct.learning.descents import WeightDescent
+from mlestruct.learning.dual import interior
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
-from mlestruct.regulariser import Regulariser
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.entropy import Rho
-from mlestruct.trees import Tree
 
 CLAMPED, TOL = 1000, 1e-8  # sweeps over hidden variables until F falls no further
 

@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 import pytest
 
-from mlestruct.dual import Dual
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.learners import (
@@ -24,10 +23,11 @@ from mlestruct.learners import (
 )
 from mlestruct.learning.asking import Asked
 from mlestruct.learning.checkpoints import Checkpoint
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.problem import Problem
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Matching, chain, grid
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.entropy import Entropy

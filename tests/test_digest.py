@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mlestruct.digest import digest
+from mlestruct.storage.digest import digest
 from mlestruct.structures import BipartiteMatching, chain
 
 
@@ -76,7 +76,7 @@ def test_equal_values_have_equal_ones(one, same):
 
 def test_another_process_agrees():
     code = (
-        "from mlestruct.digest import digest; from mlestruct.structures import chain;"
+        "from mlestruct.storage.digest import digest; from mlestruct.structures import chain;"
         "print(digest({'b', 'a', 'c'}, chain(4, 3), [1.5, 'x']))"
     )
     found = {

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from mlestruct.dual import Dual, certificate, interior, tangent_gaps
 from mlestruct.features import Dense, NoFeatures
 from mlestruct.inference import marginals
 from mlestruct.learners import mle_struct
+from mlestruct.learning.dual import Dual, certificate, interior, tangent_gaps
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Answer, BruteForce, Solver, Validated, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy

@@ -11,7 +11,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from mlestruct import files
+from mlestruct.storage import files
 
 ARRAYS = {
     "coef": np.array([0.1, -np.inf, 5e-324]),

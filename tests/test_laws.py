@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlestruct.dual import Dual
 from mlestruct.features import Dense
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Answer, BruteForce, Counted, Simplices, Solver, Validated, load
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import (
     BipartiteMatching,
     Custom,

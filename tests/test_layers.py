@@ -18,16 +18,14 @@ ROOT = Path(__file__).resolve().parents[1]
 # Modules on one line do not know each other.
 LAYERS = [
     ["native"],
-    ["digest", "errors", "html", "trees"],
+    ["errors", "storage"],
     ["limits"],
     ["lazy"],
-    ["engine", "files", "lock", "structures"],
+    ["engine", "structures"],
     ["plot"],
     ["results"],
     ["features"],
     ["oracle"],
-    ["regulariser"],
-    ["dual"],
     ["learning"],
     ["inference"],
     ["statistics"],
@@ -64,7 +62,7 @@ PUBLIC |= {"mlestruct.errors", "mlestruct.progress"}
 
 # What the application and the families import that is not public yet. The list may only shrink.
 NOT_PUBLIC = ROOT / "tests" / "not_public.txt"  # lines "package module name"
-MOST_NOT_PUBLIC = 107  # names in the list
+MOST_NOT_PUBLIC = 105  # names in the list
 
 LAZY = ["scipy.optimize", "ortools", "maxflow", "networkx", "matplotlib", "sklearn"]
 
@@ -231,10 +229,10 @@ def test_pymaxflow_has_one_importer() -> None:
 @pytest.mark.parametrize(
     ("file", "target", "allowed"),
     [
-        ("mlestruct/dual.py", "mlestruct.structures.entropy", True),
-        ("mlestruct/dual.py", "mlestruct.learning.run", False),
-        ("mlestruct/dual.py", "mlestruct.Custom", False),
-        ("mlestruct/dual.py", "mlestruct_oracles.assignment", False),
+        ("mlestruct/learning/dual.py", "mlestruct.structures.entropy", True),
+        ("mlestruct/learning/dual.py", "mlestruct.inference.proof", False),
+        ("mlestruct/learning/dual.py", "mlestruct.Custom", False),
+        ("mlestruct/learning/dual.py", "mlestruct_oracles.assignment", False),
         ("mlestruct/structures/graph.py", "mlestruct.structures.matching", True),
         ("mlestruct/data/examples.py", "mlestruct.testing", False),
         ("mlestruct/estimators/base.py", "mlestruct.roommates.model", False),
@@ -246,7 +244,7 @@ def test_pymaxflow_has_one_importer() -> None:
         ("mlestruct/families/joint/model.py", "mlestruct.families.fitting.losses", False),
         ("mlestruct/families/joint/model.py", "mlestruct.estimators.params", True),
         ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.structures.graph", True),
-        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.dual", False),
+        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.learning.dual", False),
         ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.Chain", False),
         ("oracles/mlestruct_oracles/viterbi.py", "mlestruct_oracles.kernels", True),
     ],

@@ -14,12 +14,12 @@ import pytest
 import mlestruct as ms
 from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.loop import Loop
-from mlestruct.lock import Lock
+from mlestruct.storage.lock import Lock
 
 HOLDS = """
 import sys, time
 from pathlib import Path
-from mlestruct.lock import Lock
+from mlestruct.storage.lock import Lock
 lock = Lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

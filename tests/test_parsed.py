@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from mlestruct import files
-from mlestruct.files import NESTED, parsed
+from mlestruct.storage import files
+from mlestruct.storage.files import NESTED, parsed
 
 LETTERS = '[]{}"\\ ,:ä\n'
 

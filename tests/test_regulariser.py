@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
 
 SETTINGS = {
     "ridge": {"lam": 2.0},

@@ -28,19 +28,18 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "inference": (3022, r"mlestruct/inference/"),
     "learning": (
         4089,
-        r"mlestruct/((learning|frank_wolfe|train|objectives|learners|engine)/"
-        r"|(drive|method|dual|lbfgs|regulariser|checkpoint|files|lock|digest|trees)\.py)",
+        r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1532, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7976,
+        7975,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1728, r"mlestruct/families/"),
-    "extras": (1629, r"mlestruct/"),
+    "extras": (1626, r"mlestruct/"),
 }
-RAW = {"tests": 34084, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 34083, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

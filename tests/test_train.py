@@ -11,15 +11,15 @@ import scipy.sparse as sp
 from scipy.optimize import rosen, rosen_der
 
 import mlestruct as ms
-from mlestruct.dual import Dual
 from mlestruct.features import Shared, Tied
 from mlestruct.inference import best
 from mlestruct.inference.routine import routine
 from mlestruct.learning import problem
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.likelihood import part_of
 from mlestruct.learning.problem import LikelihoodPart
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.learning.tied import TiedPart
-from mlestruct.regulariser import Regulariser
 from papers.relaxations import small_batches
 from tests.reference.descents import minimise, rounds
 

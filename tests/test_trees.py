@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from mlestruct.trees import pack, unpack
+from mlestruct.storage.trees import pack, unpack
 
 TREE = {
     "none": None,

@@ -23,9 +23,9 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks._faults import hostile
-from mlestruct import files
 from mlestruct.learning.checkpoints import Checkpoint
 from mlestruct.readers import read_columns
+from mlestruct.storage import files
 from mlestruct.tables import table
 
 SECONDS, BYTES = (

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Any
 
 from mlestruct.errors import LostWorker
-from mlestruct.trees import Tree
+from mlestruct.storage.trees import Tree
 
 log = logging.getLogger("mlestruct")
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

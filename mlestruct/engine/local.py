@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from mlestruct import engine as engines
 from mlestruct.errors import refuse_removed
-from mlestruct.trees import Tree
+from mlestruct.storage.trees import Tree
 
 
 class Shard(Protocol):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.digest import shown
 from mlestruct.engine import Engine
 from mlestruct.errors import refuse_removed
 from mlestruct.estimators import door
@@ -27,10 +26,11 @@ from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
 from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
-from mlestruct.regulariser import Regulariser
 from mlestruct.statistics.affordability import MOST, advice
+from mlestruct.storage.digest import shown
 from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.entropy import Rho

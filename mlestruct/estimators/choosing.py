@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers
 from mlestruct.structures.batch import Batch, pinned
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mlestruct.dual import Certificate
 from mlestruct.errors import ConvergenceWarning, outside
+from mlestruct.learning.dual import Certificate
 
 CAUSES: dict[str, tuple[str, dict[str, str]]] = {
     "rounds": ("its rounds ran out", {"max_rounds": "raise max_rounds", "tol": "raise tol"}),

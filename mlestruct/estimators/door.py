@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.regulariser import LEAST
+from mlestruct.learning.regulariser import LEAST
 from mlestruct.structures.base import Array, as_numbers, refuse_masked, shape_of
 from mlestruct.structures.batch import DECADES, Batch
 

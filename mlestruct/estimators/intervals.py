@@ -15,8 +15,8 @@ from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import mle_struct
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.limits import OutOfTime, check
-from mlestruct.regulariser import Regulariser
 from mlestruct.statistics import Interval, Intervals, Named, UnitLikelihood, problem
 from mlestruct.statistics import intervals as found_intervals
 from mlestruct.statistics.affordability import MOST

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct import limits
-from mlestruct.dual import Certificate
 from mlestruct.engine import Engine
 from mlestruct.errors import ConvergenceWarning, Unserved, not_fitted
 from mlestruct.estimators import door
@@ -21,6 +20,7 @@ from mlestruct.estimators.params import Parameters
 from mlestruct.features import Features, as_features
 from mlestruct.features.dense import levelled
 from mlestruct.inference.choose import Inference, Route, named_inference
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers, lasting, refuse_made

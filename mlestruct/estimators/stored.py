@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Certificate
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.loop import Found
+from mlestruct.storage.trees import Tree, pack, unpack
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree, pack, unpack
 
 Path = str | os.PathLike[str]
 
@@ -45,7 +45,7 @@ def write(
     ``learned`` is what the kind of model knows besides; nobody but its owner may read a
     ``private`` file.
     """
-    from mlestruct import files
+    from mlestruct.storage import files
 
     plain, again, beside = {}, [], {}
     for name, value in settings.items():
@@ -91,7 +91,7 @@ def loading(path: Path, kind: str) -> Iterator[None]:
 
 def read(path: Path, kind: str, again: Mapping[str, Any]) -> tuple[dict[str, Any], StoredFit, Tree]:
     """(settings, what was fitted, what was learned besides), the settings in ``again`` replaced."""
-    from mlestruct import files
+    from mlestruct.storage import files
 
     arrays, header = files.load(path, kind)
     with loading(path, kind):

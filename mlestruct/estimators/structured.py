@@ -10,12 +10,12 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from mlestruct.digest import digest
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.door import Given, columns_of, shape_at
 from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
+from mlestruct.storage.digest import digest
 from mlestruct.structures.base import Array, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.custom import Custom

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlestruct.dual import Certificate
 from mlestruct.estimators.door import told_apart
+from mlestruct.learning.dual import Certificate
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.digest import digest
-from mlestruct.dual import Certificate
 from mlestruct.errors import Unserved
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import HULL
 from mlestruct.oracle.registry import AnyOracle
+from mlestruct.storage.digest import digest
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Bound
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy, Rho, in_words
-from mlestruct.trees import Tree
 
 if TYPE_CHECKING:
     from mlestruct.inference.predict import Marginals

@@ -30,11 +30,11 @@ from mlestruct.native._door import (
     matching_mend,
     matching_respond,
 )
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints, Marks, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.matching import BipartiteMatching, Matching
-from mlestruct.trees import Tree, like
 
 NEWTON = 5e-6  # seconds an edge that are left at least for Newton's steps, which cannot be stopped
 LOOSE = 1e-8  # relative; a bound that is looser is worth better prices

@@ -25,12 +25,12 @@ from mlestruct.inference.matching import Scaling, WarmPrices
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Marks, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.matching import Matching
 from mlestruct.structures.odd_sets import EXACT, SMALL, calm, odd_set_proof, violated_sets
-from mlestruct.trees import Tree, like
 
 ROUNDS = 50  # of looking for what is broken
 STEPS = 40  # of Newton, for one family of sets

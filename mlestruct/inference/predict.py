@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct import limits
-from mlestruct.dual import Certificate, Dual, Interior, interior, tangent_gaps
 from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
 from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
 from mlestruct.inference.routine import Routine, routine
+from mlestruct.learning.dual import Certificate, Dual, Interior, interior, tangent_gaps
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Bound, Ints
 from mlestruct.structures.batch import Batch, as_finite_scores, spans
 from mlestruct.structures.entropy import Entropy, Rho

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.dual import Certificate, interior, tangent_gaps
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.learning.dual import Certificate, interior, tangent_gaps
 from mlestruct.limits import late
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.structures.base import Array, Bound, Marks, one_of

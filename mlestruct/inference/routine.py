@@ -6,10 +6,10 @@ import importlib
 from abc import abstractmethod
 from typing import Any, NamedTuple, Protocol, Self
 
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, one_of
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
-from mlestruct.trees import Tree
 
 
 class Beliefs(NamedTuple):

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 from scipy.special import stdtrit
 
-from mlestruct.dual import Dual
 from mlestruct.inference.odd import binding
+from mlestruct.learning.dual import Dual
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, as_numbers
 

@@ -10,14 +10,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from mlestruct.digest import digest, named, shown
 from mlestruct.errors import refuse_removed
 from mlestruct.features import Features
 from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.loop import BROKEN, Found, Loop, Told
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import resolve
 from mlestruct.oracle.wrappers import name_of
-from mlestruct.regulariser import Regulariser
+from mlestruct.storage.digest import digest, named, shown
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 

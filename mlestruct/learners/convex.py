@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Dual
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
@@ -21,11 +20,12 @@ from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
 from mlestruct.learning.bcfw import BCFW
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import Found, Loop
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array, Structure
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy, Rho

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.inference import marginals
@@ -21,6 +20,7 @@ from mlestruct.inference.proof import infer, relaxed, unsearchable
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Start, Wraps
 from mlestruct.learners.convex import Learner
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.likelihood import part_of, steps_of
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.minimise import minimise

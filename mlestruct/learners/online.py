@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Certificate
 from mlestruct.errors import counting_from
 from mlestruct.features import Features
 from mlestruct.inference.choose import DEFAULT, Inference
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import NONE, Found, Loop
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 

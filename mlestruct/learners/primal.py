@@ -15,7 +15,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.features.weighed import weighed
@@ -30,6 +29,7 @@ from mlestruct.learning.descents import (
     memory,
     units,
 )  # fmt: skip
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.minimise import minimise
@@ -45,13 +45,13 @@ from mlestruct.learning.problem import (
     Values,
     places,
 )
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import HULL
-from mlestruct.regulariser import Regulariser
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch, pinned
 from mlestruct.structures.entropy import Rho
 from mlestruct.structures.graph import FactorGraph, only_graphs
-from mlestruct.trees import Tree
 
 Doubt = Callable[[int], str]
 """Why the objective proves nothing, with inference stalled on so many examples."""

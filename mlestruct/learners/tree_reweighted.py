@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.digest import digest
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.learners.base import Start, Wraps
 from mlestruct.learners.convex import Learner, mle_struct
 from mlestruct.learning.loop import Found, Loop
+from mlestruct.storage.digest import digest
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.batch import Batch

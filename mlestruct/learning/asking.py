@@ -13,9 +13,9 @@ from mlestruct.errors import counted_from
 from mlestruct.oracle import Answers, Oracle, memory, remember
 from mlestruct.oracle.solver import Solver
 from mlestruct.oracle.wrappers import Around, innermost
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch, spans
-from mlestruct.trees import Tree
 
 
 @dataclass(frozen=True)

@@ -21,15 +21,15 @@ from typing import Any, Literal, NoReturn
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.dual import Dual
 from mlestruct.learning.asking import OraclePart
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.iterate import footprint
 from mlestruct.learning.loop import AnyCheckpoint, Found, Loop
 from mlestruct.learning.run import Keep, OracleRun, SolverSettings, proven, shorter
 from mlestruct.learning.steering import Centre
 from mlestruct.oracle import Oracle
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints
-from mlestruct.trees import Tree
 
 NEARLY = 1.0 - 1e-9  # of the way to a vertex, as in exact steps: slopes must stay finite
 # A cached vertex is stepped to while its gap is this share of the block's last one that was asked

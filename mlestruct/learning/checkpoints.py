@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.trees import pack, unpack
+from mlestruct.storage.trees import pack, unpack
 
 EVERY = 10  # rounds between two writes, at least;
 SHARE = 20.0  # and so many times the seconds that the last write took
@@ -53,7 +53,7 @@ class Checkpoint:
 
     def open(self, name: str, setting: Setting) -> File:
         """The file of this fit: a new one, or the one that is there, if it is of the same fit."""
-        from mlestruct.lock import Lock
+        from mlestruct.storage.lock import Lock
 
         path = Path(self.path)
         if self.every is not None and not (isinstance(self.every, int) and self.every > 0):
@@ -88,7 +88,7 @@ class File:
         return self.rounds >= EVERY and clock() - self.written >= SHARE * self.took
 
     def write(self) -> None:
-        from mlestruct.files import save
+        from mlestruct.storage.files import save
 
         began = clock()
         packed, arrays = pack(self.root)
@@ -127,7 +127,7 @@ def fresh(name: str, setting: Mapping[str, Any]) -> Record:
 
 
 def _read(path: Path) -> Record:
-    from mlestruct.files import load
+    from mlestruct.storage.files import load
 
     try:
         arrays, header = load(path, KIND, largest=LARGEST)

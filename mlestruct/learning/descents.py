@@ -16,11 +16,11 @@ from scipy.linalg import solve_triangular
 
 from mlestruct.features.base import Features, squares
 from mlestruct.learning.lbfgs import LBFGS, Function, Kinks
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.limits import OutOfTime
-from mlestruct.regulariser import Regulariser
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
-from mlestruct.trees import Tree
 
 FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
 VARIANCE = 0.25  # of a 0/1 part, at most: what log Z curves by its score

@@ -15,16 +15,16 @@ from typing import Any, Literal
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.dual import Dual, Interior
 from mlestruct.engine import engine_of
 from mlestruct.learning.asking import Asked, RemoteOracle
+from mlestruct.learning.dual import Dual, Interior
 from mlestruct.learning.iterate import capacity, footprint
 from mlestruct.learning.loop import AnyCheckpoint, Found, Loop
 from mlestruct.learning.run import Keep, OracleRun, Reply, SolverSettings, Sums, proven, shorter
 from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
 from mlestruct.oracle import Oracle
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
 
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.

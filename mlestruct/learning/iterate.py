@@ -7,7 +7,8 @@ from math import isqrt
 
 import numpy as np
 
-from mlestruct.dual import Dual
+from mlestruct.learning.dual import Dual
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.native._door import (
     ActiveSets,
     DualPoint,
@@ -25,9 +26,8 @@ from mlestruct.native._door import (
     tangent_slopes,
     write_slot,
 )
-from mlestruct.regulariser import Regulariser
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints
-from mlestruct.trees import Tree, like
 
 CAP = 256  # atoms kept per example at most
 SPARSE = 0.25  # moments with a smaller share of entries that are not zero are kept as these

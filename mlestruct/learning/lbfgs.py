@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree, like
 
 Function = Callable[[Array], tuple[float, Array]]
 Point = tuple[Array, float, Array]

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 
-from mlestruct.dual import Dual
 from mlestruct.engine import Engine
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.descents import LEAST, WeightDescent, memory, units
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.problem import LikelihoodPart, SurrogateProblem
 from mlestruct.oracle import Oracle
 

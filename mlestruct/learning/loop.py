@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.dual import Certificate
 from mlestruct.learning.checkpoints import Checkpoint, File, Record, Setting, fresh
+from mlestruct.learning.dual import Certificate
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
 
 NONE = np.zeros(0)
 BROKEN = TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.dual import Certificate
 from mlestruct.learning.descents import WeightDescent
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.problem import Problem
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
 
 INNER = 1e-3  # inference may stop at this share of the outer relative gap
 PROOF = 0.5  # of the tolerance: what inference may leave open before an oracle is asked

@@ -15,19 +15,19 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from mlestruct.dual import Certificate, Dual
 from mlestruct.engine import Engine
 from mlestruct.errors import counted_from, counting_from
 from mlestruct.features import Features
 from mlestruct.inference.proof import infer, products
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.descents import WeightDescent
+from mlestruct.learning.dual import Certificate, Dual
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle
-from mlestruct.regulariser import Regulariser
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch, spans
 from mlestruct.structures.entropy import Entropy
-from mlestruct.trees import Tree
 
 SHARD, MOST = 200_000, 8  # coordinates that are worth a part of their own; never more than MOST
 TURNS, LESS = 30, 0.95  # of the oracle, each of which leaves at most this of what moments lack

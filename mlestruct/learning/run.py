@@ -10,18 +10,18 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mlestruct.digest import digest
-from mlestruct.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.errors import counting_from, refuse_removed
+from mlestruct.learning.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
 from mlestruct.learning.iterate import Iterate, Tangent, plain
 from mlestruct.learning.loop import Found, Loop, Told
 from mlestruct.learning.steering import Centre
 from mlestruct.native._door import reach_vertices
 from mlestruct.oracle import Answers, Oracle, perturbable
 from mlestruct.oracle.wrappers import name_of
+from mlestruct.storage.digest import digest
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, as_count, as_numbers
 from mlestruct.structures.batch import Batch
-from mlestruct.trees import Tree
 
 DIGITS = 1e-13  # of log Z: what floats may have lost
 FREE = ("workers", "engine", "checkpoint")  # settings that change no bit

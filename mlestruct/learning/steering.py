@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Dual
 from mlestruct.features.base import squares
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.iterate import Iterate
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
-from mlestruct.trees import Tree, like
 
 SHARE, MOST = 0.5, 0.3  # of the gap that is allowed for δ; δ itself at most
 # A round without progress shrinks δ, unless that only raised the gap.

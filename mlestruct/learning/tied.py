@@ -16,9 +16,9 @@ from mlestruct.native._door import (
     Sequences,
     tied_marginals,
 )
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
 from mlestruct.structures.graph import FactorGraph
-from mlestruct.trees import Tree
 
 
 def tied(part: LikelihoodPart) -> LikelihoodPart:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.digest import digest
 from mlestruct.errors import Infeasible, LostWorker
 from mlestruct.oracle.protocol import HULL, Answers, Oracle, memory, perturbable, remember
+from mlestruct.storage.digest import digest
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 

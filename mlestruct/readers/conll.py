@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 
-from mlestruct.files import content
+from mlestruct.storage.files import content
 
 Rows = list[tuple[str, ...]]
 

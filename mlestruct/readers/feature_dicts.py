@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.errors import DataWarning, outside
-from mlestruct.files import parsed
+from mlestruct.storage.files import parsed
 from mlestruct.structures.base import Array, Ints, Shorts
 
 Position = Mapping[str, Any] | Iterable[str]

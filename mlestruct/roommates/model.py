@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mlestruct import Certificate, limits
-from mlestruct.digest import shown
 from mlestruct.errors import DataWarning, not_fitted, outside
 from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
@@ -49,6 +48,7 @@ from mlestruct.roommates.questionnaire import (
     survey,
 )
 from mlestruct.roommates.summary import ContrastTable, RoommateSummary
+from mlestruct.storage.digest import shown
 from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:

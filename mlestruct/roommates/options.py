@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mlestruct.html import HIDDEN, visible
+from mlestruct.errors import HIDDEN, visible
 from mlestruct.roommates.words import FILE
 
 T = TypeVar("T")

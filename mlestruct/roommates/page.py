@@ -12,7 +12,6 @@ from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-from mlestruct.files import parsed
 from mlestruct.roommates.doctor import who_is_who
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.office import EXAMINED, Inputs, Json, opened
@@ -20,6 +19,7 @@ from mlestruct.roommates.project import ALLOWED, ENDINGS, Choices, Dropped, Proj
 from mlestruct.roommates.reading import read, sheets
 from mlestruct.roommates.report import HERE, STYLE, rendered
 from mlestruct.roommates.words import PAGE
+from mlestruct.storage.files import parsed
 
 OWN, SCRIPT = ((HERE / f"page.{kind}").read_text("utf-8") for kind in ("css", "js"))
 

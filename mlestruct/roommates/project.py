@@ -18,12 +18,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
-from mlestruct.files import fresh
 from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.observed import ColumnNames
 from mlestruct.roommates.people import by_text, groups_of, meant
 from mlestruct.roommates.words import COMMENTS, FILE, PAGE
+from mlestruct.storage.files import fresh
 
 MODEL = "model.npz"
 KINDS = ("people", "pairs", "new", "rooms", "rules")

@@ -18,11 +18,11 @@ from statistics import median
 
 import numpy as np
 
-from mlestruct.files import content
 from mlestruct.roommates import separated, workbooks
 from mlestruct.roommates.cells import Cell, Decimal, Grid, Places, filled, letters, number, written
 from mlestruct.roommates.frames import Table, evident, objects, typed
 from mlestruct.roommates.separated import decoded
+from mlestruct.storage.files import content
 
 FULL = 0.6  # share of a usual row's cells that names fill
 NUMERIC = 0.8  # share of numbers that makes a column one of numbers

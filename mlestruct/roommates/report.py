@@ -15,10 +15,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.errors import refuse_removed
+from mlestruct.errors import refuse_removed, visible
 from mlestruct.estimators import Calibration
-from mlestruct.files import fresh
-from mlestruct.html import visible
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.model import RoommateModel
@@ -29,6 +27,7 @@ from mlestruct.roommates.separated import write_csv
 from mlestruct.roommates.summary import PairContrast, RoommateSummary
 from mlestruct.roommates.survey import Surveyed, survey
 from mlestruct.roommates.words import number, percent, words
+from mlestruct.storage.files import fresh
 
 HERE = Path(__file__).parent
 STYLE = (HERE / "style.css").read_text("utf-8")

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.files import fresh
 from mlestruct.roommates.cells import Cell, Grid
 from mlestruct.roommates.frames import missing
+from mlestruct.storage.files import fresh
 
 MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig", "UTF-8 with a byte-order mark"),

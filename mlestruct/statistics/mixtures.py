@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.dual import interior
 from mlestruct.inference.exact import over_rows
+from mlestruct.learning.dual import interior
 from mlestruct.limits import check, parts
 from mlestruct.native._door import AnswerPool, MixtureViews, climb
 from mlestruct.native._door import Mixtures as Rows

@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 import mlestruct as ms
 from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.learners import mle_struct
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
 
 
 def market(kind, rng, n=40):

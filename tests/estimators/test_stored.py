@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct import data, files
+from mlestruct import data
+from mlestruct.storage import files
 
 ELSEWHERE = """
 import sys, pickle, numpy as np, mlestruct as ms

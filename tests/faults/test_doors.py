@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import mlestruct as ms
-from mlestruct import files
+from mlestruct.storage import files
 from mlestruct.structures.base import as_integers, as_numbers
 
 

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 import mlestruct as ms
 from mlestruct.cli import main
-from mlestruct.html import HIDDEN, visible
+from mlestruct.errors import HIDDEN, visible
 from mlestruct.roommates.report import FORMULA, export_csv
 from mlestruct.tables import write_csv
 

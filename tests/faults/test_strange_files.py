@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct import data, files
+from mlestruct import data
 from mlestruct.cli import main
 from mlestruct.readers import read_columns
 from mlestruct.roommates.report import export_csv
+from mlestruct.storage import files
 from mlestruct.tables import read
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices and pipes of POSIX")

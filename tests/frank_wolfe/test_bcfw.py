@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import mlestruct as ms
-from mlestruct.dual import interior
 from mlestruct.learning.bcfw import BCFW, Passes
 from mlestruct.learning.checkpoints import Checkpoint
+from mlestruct.learning.dual import interior
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import Loop
 from mlestruct.oracle import Counted, resolve

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import certificate, interior
+from mlestruct.learning.dual import certificate, interior
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, Solver, resolve
 from tests.frank_wolfe.test_core import REGULARISERS, N, learning, rounds

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 
-from mlestruct.dual import Dual, interior
 from mlestruct.engine import Serial
 from mlestruct.features import Dense, NoFeatures
 from mlestruct.learning import iterate as module
 from mlestruct.learning.asking import Asked
+from mlestruct.learning.dual import Dual, interior
 from mlestruct.learning.frank_wolfe import FrankWolfe, Rounds
 from mlestruct.learning.iterate import Iterate
 from mlestruct.learning.loop import Loop
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.native._door import step_jointly
 from mlestruct.oracle import resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import Dual
 from mlestruct.features import Dense
 from mlestruct.learning.checkpoints import Checkpoint
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.learning.steering import Sharing
 from mlestruct.oracle import Solver, Validated
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from tests.frank_wolfe.test_core import Ended, cut

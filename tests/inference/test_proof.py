@@ -3,9 +3,9 @@
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import certificate
 from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.proof import own_proof
+from mlestruct.learning.dual import certificate
 from mlestruct.oracle import Counted, resolve
 from mlestruct.structures import grid
 

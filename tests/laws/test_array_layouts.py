@@ -27,7 +27,6 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.dual import Dual
 from mlestruct.families.contrastive.belief_optimisation import belief_optimisation
 from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.losses import errors, variables
@@ -41,6 +40,7 @@ from mlestruct.inference.routine import ROUTINES
 from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
 from mlestruct.lazy import homes
 from mlestruct.learning import bcfw, frank_wolfe
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.loop import Found
 from mlestruct.oracle import Counted, Solver, Validated, load
 from mlestruct.oracle.registry import CATALOGUE

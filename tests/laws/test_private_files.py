@@ -14,10 +14,10 @@ import pytest
 
 from mlestruct import data
 from mlestruct.cli import main
-from mlestruct.files import save
-from mlestruct.lock import Lock
 from mlestruct.roommates.project import Project
 from mlestruct.roommates.server import Server
+from mlestruct.storage.files import save
+from mlestruct.storage.lock import Lock
 from mlestruct.tables import write_csv
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="rights of others are a matter of POSIX")

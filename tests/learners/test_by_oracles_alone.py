@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import certificate
 from mlestruct.inference.routine import routine
+from mlestruct.learning.dual import certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Validated, resolve
 

@@ -5,12 +5,12 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from mlestruct.dual import certificate
 from mlestruct.features import Dense
 from mlestruct.learners import mle_struct, ssvm
+from mlestruct.learning.dual import certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Validated, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices

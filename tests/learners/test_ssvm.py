@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from mlestruct.features import Dense
 from mlestruct.learners import ssvm
 from mlestruct.learning.frank_wolfe import FrankWolfe
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Paths, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.testing import vertices

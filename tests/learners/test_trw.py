@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.digest import digest
 from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.inference.exact import exact
 from mlestruct.learners.tree_reweighted import match_moments, trw, trw_tightest
+from mlestruct.storage.digest import digest
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import counting_numbers
 from mlestruct.testing import vertices

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mlestruct.dual import Certificate
 from mlestruct.engine import Serial
 from mlestruct.learning.descents import WeightDescent
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.loop import Loop
 from mlestruct.learning.minimise import minimise
 from mlestruct.learning.problem import Proof, SurrogateProblem, Value
-from mlestruct.regulariser import Regulariser
+from mlestruct.learning.regulariser import Regulariser
 
 BEST = np.array([3.0, -2.0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mlestruct.dual import Certificate
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.loop import Found, Loop
 
 EXAMPLES = 3

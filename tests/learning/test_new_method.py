@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import Certificate
 from mlestruct.engine import engine_of
 from mlestruct.inference.choose import DEFAULT
 from mlestruct.inference.routine import routine
 from mlestruct.learners import Learns
 from mlestruct.learners.base import ridge_of
 from mlestruct.learning.checkpoints import Checkpoint
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.likelihood import likelihood
 from mlestruct.learning.loop import Found
 from mlestruct.learning.problem import Problem

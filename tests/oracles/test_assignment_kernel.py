@@ -8,11 +8,11 @@ from mlestruct_oracles.assignment import Assignment
 from mlestruct_oracles.native._door import assignment_solve
 from scipy.optimize import linear_sum_assignment
 
-from mlestruct.dual import Dual
 from mlestruct.features import Dense
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Counted, Solver, Validated, memory, remember, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, Custom
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.dual import Dual
+from mlestruct.learning.dual import Dual
 from mlestruct.structures.base import Array, Structure
 
 LARGEST = 4000  # coordinates; the method is dense, O(coordinates³)
@@ -17,7 +17,7 @@ def polish(dual: Dual, tau: Array, rounds: int = 60) -> Array:
 
     Second-order where Frank-Wolfe is linear, so it ends where the gap is rounding; needs every
     view with an entropy to be positive at the optimum, ``constraints()``, and a ridge. Returns
-    ``tau`` where it cannot improve. :func:`mlestruct.dual.certificate` proves what it reached.
+    ``tau`` where it cannot improve. :func:`.certificate` proves what it reached.
     """
     if dual.batch.size > LARGEST or dual.entropy.flat or not dual.regulariser.plain:
         return tau

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.dual import Dual, certificate
 from mlestruct.features import Features, NoFeatures
 from mlestruct.inference.exact import exact, outcomes
+from mlestruct.learning.dual import Dual, certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Validated, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Structure
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch

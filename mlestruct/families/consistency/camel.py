@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from mlestruct import Batch, Certificate, Entropy, FrankWolfe, Regulariser, certificate
-from mlestruct.dual import Dual
 from mlestruct.engine import engine_of
 from mlestruct.families.consistency.coupled import Coupled, mean_targets
 from mlestruct.features import Features
@@ -18,6 +17,7 @@ from mlestruct.inference.choose import Inference, Reweighted, Route, Search
 from mlestruct.inference.predict import unproven
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.likelihood import likelihood
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.minimise import minimise

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct import Batch, Certificate
-from mlestruct.dual import Dual
+from mlestruct.learning.dual import Dual
 from mlestruct.learning.lbfgs import LBFGS
 from mlestruct.learning.loop import NONE, Found, Loop
 from mlestruct.limits import OutOfTime

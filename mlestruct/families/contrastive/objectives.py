@@ -23,8 +23,8 @@ from mlestruct.inference.mean_field import compiled, uniform
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.problem import Objective, Values
 from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
-from mlestruct.trees import Tree
 
 
 class BeforeAfter(NamedTuple):

@@ -18,10 +18,10 @@ from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.errors import Unserved
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import CondensedGraph, CondensedPoints, step_condensed
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.entropy import Rho, counting_numbers
 from mlestruct.structures.graph import only_graphs
-from mlestruct.trees import Tree, like
 
 STEPS = 150
 STALLED = 1e-6  # of a value's size: what is missing is more where inference has failed

@@ -19,11 +19,11 @@ from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, pseudo_likelihood, refuse, scored
 from mlestruct.learning.problem import Head, Objective, Surrogate, Values
 from mlestruct.oracle.registry import AnyOracle
+from mlestruct.storage.trees import Tree
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_count
 from mlestruct.structures.entropy import Counting, Rho, in_words
 from mlestruct.structures.graph import only_graphs
-from mlestruct.trees import Tree
 
 NEAR = 1e-4  # relative gap of the likelihood that fits start from
 

@@ -18,9 +18,9 @@ from mlestruct.inference.predict import unproven
 from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learning.problem import Objective, Values
 from mlestruct.oracle.registry import AnyOracle
+from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.entropy import Rho
-from mlestruct.trees import Tree
 
 
 def procedural(

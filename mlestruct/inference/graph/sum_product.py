@@ -25,11 +25,11 @@ from mlestruct.native._door import (
     fit_tables,
     send_messages,
 )
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
-from mlestruct.trees import Tree, like
 
 LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")

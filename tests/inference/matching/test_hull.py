@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.dual import Dual, tangent_gaps
 from mlestruct.features import NoFeatures
 from mlestruct.inference import best
 from mlestruct.inference.matching import Scaling
 from mlestruct.inference.proof import own_proof
+from mlestruct.learning.dual import Dual, tangent_gaps
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Counted, resolve
-from mlestruct.regulariser import Regulariser
 from mlestruct.structures.entropy import Entropy
 
 PROVEN = "convex hull of matchings, odd sets proven"

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.digest import digest, named
 from mlestruct.errors import Infeasible, counting_from
 from mlestruct.features import Features
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.limits import OutOfTime
 from mlestruct.oracle import HULL, Oracle
 from mlestruct.oracle.wrappers import innermost
-from mlestruct.regulariser import Regulariser
 from mlestruct.results import Shown
+from mlestruct.storage.digest import digest, named
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import FLOOR, TINY, Entropy
