@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1532, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7975,
+        7979,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1728, r"mlestruct/families/"),
     "extras": (1626, r"mlestruct/"),
 }
-RAW = {"tests": 34083, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 34125, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

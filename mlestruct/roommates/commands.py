@@ -315,12 +315,14 @@ def _to_plan(given: argparse.Namespace, model: RoommateModel, found: Inputs) -> 
 
 def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
     """Print what was asked for, write the files, say where."""
+    from mlestruct.roommates.report import NO_PAGE
+
     folder = new_folder(given.out, given.force)
     read = [getattr(given, name, None) for name in (*TABLES, "model")]
     for name in report.files:
         spare(folder / name, read)
     paths = list(map(str, report.write(folder)))
-    say(given, shown, "wrote " + ", ".join(paths))
+    say(given, shown, "wrote " + ", ".join(paths), *[NO_PAGE] * (len(paths) < len(report.files)))
     return paths
 
 
@@ -652,7 +654,7 @@ def run_example(given: argparse.Namespace) -> int:
     from mlestruct import data
     from mlestruct.roommates.frames import table
     from mlestruct.roommates.model import RoommateModel
-    from mlestruct.roommates.report import Report
+    from mlestruct.roommates.report import NO_PAGE, Report
 
     people = table(data.shipped("roommates_people.csv"))
     pairs = table(data.shipped("roommates_pairs.csv"))
@@ -666,7 +668,8 @@ def run_example(given: argparse.Namespace) -> int:
     _say(given, PLANNING, "")
     report = Report.of(model, after, observed, names="name")
     wrote = list(map(str, report.write(new_folder(given.out, given.force))))
-    lines = [*report.headline(), f"The plan with its reasons, to open in a browser: {wrote[-1]}"]
+    page = f"The plan with its reasons, to open in a browser: {wrote[-1]}"
+    lines = [*report.headline(), page if wrote[-1].endswith("html") else f"{wrote[0]}; {NO_PAGE}"]
     for line in lines:
         _say(given, line, indent="  ")
     _say(given, "", YOURS)

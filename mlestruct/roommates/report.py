@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from itertools import pairwise
 from math import exp
 from pathlib import Path
@@ -45,6 +46,8 @@ SECTIONS = (
     ("limits", "What it cannot tell"),
 )
 
+NO_PAGE = "report and page need the extra mlestruct[office]: pip install 'mlestruct[office]'"
+
 Name = Callable[[Any], str]
 Json = dict[str, Any]
 
@@ -55,9 +58,7 @@ def rendered(template: str, **values: Any) -> str:
         from jinja2 import Environment, FileSystemLoader
         from markupsafe import Markup
     except ImportError as error:
-        raise ValueError(
-            "report and page need the extra mlestruct[office]: pip install 'mlestruct[office]'"
-        ) from error
+        raise ValueError(NO_PAGE) from error
     made = Environment(
         loader=FileSystemLoader(HERE),
         autoescape=True,
@@ -112,6 +113,7 @@ class Report:
     def write(self, folder: str | os.PathLike[str], each: int | None = EACH) -> list[Path]:
         """The plan (with those who stay single), probabilities, and the page: the paths of these.
 
+        The page is left out where Jinja2, of the extra ``office``, is not installed.
         probabilities.csv has everybody's ``each`` most probable pairs; every pair for None, which
         is a file of hundreds of megabytes for thousands of people.
         """
@@ -121,6 +123,8 @@ class Report:
         export_csv(paths[0], self.plan.columns())
         ids = self.people.as_names(self.model.id)
         export_csv(paths[1], likely(ids, self.plan.pairings, None, each))
+        if find_spec("jinja2") is None:
+            return paths[:2]
         self.page(paths[2])
         return paths
 
