@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3022, r"mlestruct/inference/"),
+    "inference": (3025, r"mlestruct/inference/"),
     "learning": (
         4089,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -19,6 +19,7 @@ to t, so they are scaled with it, and three or four steps correct them: 20 to 40
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -175,11 +176,12 @@ class MessageNewton:
         """Take steps until nothing lacks more than ``tol``, or until they gain nothing."""
         best, least, idle = x, np.inf, 0
         for _ in range(most):
+            began = perf_counter()
             step, lacks = self.step(x, t)
             idle = idle + 1 if least / 2 <= lacks < SETTLED else 0
             if lacks < least:
                 best, least = x, lacks
-            if least <= tol or idle > 2 or not np.isfinite(lacks) or late():
+            if least <= tol or idle > 2 or not np.isfinite(lacks) or late(perf_counter() - began):
                 break
             share = LONGEST / max(LONGEST, _largest(step.w), _largest(step.u))
             x = MessagePoint(x.w + share * step.w, x.u + share * step.u)

@@ -35,7 +35,8 @@ LOCAL = "local polytope"
 SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 APART, FAR = 1e-5, 10.0  # what marginals may differ by where messages stand, and of ``residual``
-PATIENCE, LARGE = 64, 20_000  # times the sweeps of a run is the longest, beyond so many slots
+PATIENCE, LARGE = 64, 20_000  # times the sweeps of a run is the longest, beyond so many messages
+HUGE = 100_000  # messages: beyond, Newton's systems would take gigabytes
 NARROW = 150.0  # range of tables whose messages are log-odds, as in native/include/factors.h
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 SURE = 1e-12  # relative: a bound so near leaves nothing that Newton's steps could gain
@@ -203,7 +204,7 @@ class SumProduct(Routine):
         they lack: on a large graph that costs far less than Newton's steps.
         """
         longer, slow = self, np.flatnonzero(self._short(structure, at, scores, state, log_z))
-        tried, most = slow, PATIENCE if len(structure.scope) > LARGE else 1
+        tried, most = slow, PATIENCE if self.ready(structure).plan.place[-1] > LARGE else 1
         while len(slow) and longer.sweeps < most * self.sweeps and not late():
             longer = replace(longer, sweeps=2 * longer.sweeps)
             fresh = state.at(slow)
@@ -224,7 +225,7 @@ class SumProduct(Routine):
         """Go on from one example's sweeps by Newton's method, in place; return its log Z."""
         ready = self.ready(structure)
         plan, odds = ready.plan, isinstance(ready.special, BinaryMessages) and ready.narrow(score)
-        if not boxes(structure, plan):
+        if plan.place[-1] > HUGE or not boxes(structure, plan):
             return value
         start = _logs(plan, state) if odds else (state.message[0], state.belief[0])
         message, belief, found, lacks = settle(structure, ready.counting, score, plan.open, start)
