@@ -64,6 +64,7 @@ def without_compilers(tools: Path) -> Path:
     for place in map(Path, os.environ["PATH"].split(os.pathsep)):
         for program in place.iterdir() if place.is_dir() else ():
             link = tools / program.name
-            if not any(name in program.name for name in COMPILERS) and not link.exists():
-                link.symlink_to(program.resolve())
+            known = any(name in program.name for name in COMPILERS) or link.exists()
+            if not known and program.is_file():
+                link.symlink_to(program)
     return tools
