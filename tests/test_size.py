@@ -25,9 +25,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3025, r"mlestruct/inference/"),
+    "inference": (3029, r"mlestruct/inference/"),
     "learning": (
-        4089,
+        4091,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1532, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1728, r"mlestruct/families/"),
     "extras": (1626, r"mlestruct/"),
 }
-RAW = {"tests": 34125, "benchmarks": 7734}  # all lines, blank ones and comments included
+RAW = {"tests": 34143, "benchmarks": 7734}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

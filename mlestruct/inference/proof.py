@@ -70,6 +70,7 @@ def infer(
     oracle: Oracle[Any],
     routine: Routine,
     scores: Array,
+    *,
     warm: Any = None,
     enough: float = 0.0,
     relative: float = 0.0,

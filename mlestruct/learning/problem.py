@@ -245,7 +245,9 @@ class LikelihoodPart(Part):
         with counting_from(self.first):
             weighed, enough = features.potentials(theta), enough * len(batch)
             scores = weighed + batch.bias
-            found = infer(batch, entropy, self.oracle, self.routine, scores, warm, enough)
+            found = infer(
+                batch, entropy, self.oracle, self.routine, scores, warm=warm, enough=enough
+            )
             if excess is not None and found.withheld is None:
                 left = excess * len(batch)
                 tau = _balanced(batch, features, self.oracle, found.tau, left, lam)

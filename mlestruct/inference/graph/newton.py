@@ -183,7 +183,10 @@ class MessageNewton:
                 best, least = x, lacks
             if least <= tol or idle > 2 or not np.isfinite(lacks) or late(perf_counter() - began):
                 break
-            share = LONGEST / max(LONGEST, _largest(step.w), _largest(step.u))
+            longest = max(_largest(step.w), _largest(step.u))
+            if not np.isfinite(longest):  # the system is singular here
+                break
+            share = LONGEST / max(LONGEST, longest)
             x = MessagePoint(x.w + share * step.w, x.u + share * step.u)
         return best, least
 

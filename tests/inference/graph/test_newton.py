@@ -102,3 +102,21 @@ def test_trees_have_their_exact_marginals(spread, rng):
     truth = ms.exact(ms.Batch.of(graph, count=1), score)
     assert lacks <= 1e-9
     np.testing.assert_allclose(tau, truth.tau, atol=1e-9)
+
+
+def test_a_singular_system_leaves_what_messages_found(monkeypatch, rng):
+    """A factorisation that fails is no step: the answer is that of the sweeps, with their bound."""
+    graph, score = spin_glass(5, 5, 10.0, rng)
+    batch = ms.Batch.of(graph, count=1)
+    routine = SumProduct.of(Entropy.of(batch), sweeps=20)
+    sweeps = routine.rough().many(batch, score)
+    assert sweeps.warm[graph].residual[0] > 1e-3
+
+    def singular(*_, **__):
+        raise RuntimeError("Factor is exactly singular")
+
+    monkeypatch.setattr("scipy.sparse.linalg.splu", singular)
+    found = routine.many(batch, score)
+    assert graph.contains(found.tau, 1e-9)
+    assert found.log_z[0] >= sweeps.log_z[0] - 1e-9
+    assert routine.above(batch, score, found.warm)[0] >= found.log_z[0]
