@@ -12,7 +12,7 @@ import numpy as np
 
 import mlestruct as ms
 from benchmarks._clock import least
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.entropy import Entropy
 
 Row = dict[str, Any]

@@ -44,8 +44,8 @@ from mlestruct import Batch, Sparse
 from mlestruct.estimators import SkipChainModel
 from mlestruct.families.consistency.camel import Camel
 from mlestruct.features import Features
-from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.sampling import gibbs
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import LEARNERS
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.metrics import entity_f1

@@ -35,7 +35,7 @@ import scipy.sparse as sp
 import mlestruct as ms
 from mlestruct.estimators import SkipChainModel, capitalised_pairs
 from mlestruct.families.contrastive.objectives import BetheSteps, Limit
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
 from mlestruct.metrics import f1 as f1_score
 from mlestruct.metrics import mcnemar

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.families.contrastive.objectives import BeforeAfter, clamped, seen
 from mlestruct.inference.forests import ForwardBackward
-from mlestruct.inference.graph.plan import neighbours
+from mlestruct.inference.layouts import neighbours
 from mlestruct.inference.sampling import labelled, random_labelling, swept
 from mlestruct.learning.descents import WeightDescent
 from mlestruct.learning.dual import interior

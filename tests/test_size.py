@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1728, r"mlestruct/families/"),
     "extras": (1626, r"mlestruct/"),
 }
-RAW = {"tests": 34143, "benchmarks": 7734}  # all lines, blank ones and comments included
+RAW = {"tests": 34142, "benchmarks": 7734}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

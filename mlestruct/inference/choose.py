@@ -155,7 +155,7 @@ class Propagation(Inference):
 
     def routine(self, batch: Batch[Any]) -> Any:
         """The messages of this batch."""
-        from mlestruct.inference.graph.sum_product import SumProduct
+        from mlestruct.inference.sum_product import SumProduct
 
         entropy = Entropy.of(batch, self.rho, allow_nonconvex=True)
         how = {"schedule": self.schedule, "damping": self.damping, "residual": self.residual}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.inference.graph.plan import plan
+from mlestruct.inference.layouts import plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import MessageExamples, MessageGraph, ascend_products
 from mlestruct.structures.base import Array, kept

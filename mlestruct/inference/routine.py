@@ -99,7 +99,7 @@ ROUTINES = (
     ("mlestruct.inference.exact:ExactSums", "Paths", "RegionGraph", "Ising"),
     ("mlestruct.inference.odd:HullScaling", "Matching"),
     ("mlestruct.inference.matching:Scaling", "BipartiteMatching", "Matching"),
-    ("mlestruct.inference.graph.sum_product:SumProduct", "FactorGraph"),
+    ("mlestruct.inference.sum_product:SumProduct", "FactorGraph"),
 )
 """Module:class, and the structures it may serve, by name: what is not for a batch stays unloaded.
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from mlestruct.errors import Infeasible
 from mlestruct.inference.elimination import MEMORY, estimate, possible_states, sample_states
 from mlestruct.inference.exact import graph_of
-from mlestruct.inference.graph.plan import neighbours
+from mlestruct.inference.layouts import neighbours
 from mlestruct.native._door import (
     GibbsGraph,
     MatchingChain,

@@ -14,7 +14,7 @@ from mlestruct.families.fitting.condensed import Condensed
 from mlestruct.families.fitting.implicit import coefficients, convex_likelihood
 from mlestruct.families.fitting.losses import errors, variables
 from mlestruct.families.fitting.truncated import Messages, beliefs
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import LEARNERS
 from papers._run import Setting
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import mlestruct as ms
 from mlestruct import images
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from papers._run import Row, Setting
 from papers.mle_struct.clock import clocked, reached, rounds_of
 

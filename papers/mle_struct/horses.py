@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import mlestruct as ms
 from mlestruct import images
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import implicit, mle_struct, procedural
 from papers._run import Row, Setting
 from papers.mle_struct.clock import reached, rounds_of

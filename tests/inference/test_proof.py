@@ -3,8 +3,8 @@
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.proof import own_proof
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learning.dual import certificate
 from mlestruct.oracle import Counted, resolve
 from mlestruct.structures import grid

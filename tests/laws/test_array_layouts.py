@@ -34,10 +34,10 @@ from mlestruct.families.fitting.truncated import Messages, beliefs
 from mlestruct.families.joint.prediction import Mixture
 from mlestruct.features import per_table
 from mlestruct.inference import bounds
-from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.mean_field import MeanFieldAscent
 from mlestruct.inference.routine import ROUTINES
 from mlestruct.inference.sampling import gibbs, perturb_and_map, sample_matchings
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.lazy import homes
 from mlestruct.learning import bcfw, frank_wolfe
 from mlestruct.learning.dual import Dual
@@ -109,7 +109,7 @@ EXEMPT = {
     "mlestruct.features.base.NoFeatures.*": "reads nothing",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.looked_up": "a step of potentials, which is tried",
-    "mlestruct.inference.graph.sum_product.SumProduct.above[value]": "is not read",
+    "mlestruct.inference.sum_product.SumProduct.above[value]": "is not read",
     "mlestruct.oracle.solver.tells_best_from_worst": "a step of fit, asked with its own scores",
     "mlestruct.scorers.*": "ask the model's score, evidence or calibration, which are tried",
     "mlestruct.families.joint.prediction.Mixture.__init__": "checked, and read as floats later",

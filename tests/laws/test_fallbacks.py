@@ -9,8 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.errors import ConvergenceWarning
-from mlestruct.inference import marginals
-from mlestruct.inference.graph import sum_product
+from mlestruct.inference import marginals, sum_product
 from mlestruct.oracle import Validated
 from mlestruct.structures.batch import Batch
 

@@ -12,8 +12,8 @@ from mlestruct.families.contrastive.objectives import (
     Limit,
     MeanFieldSteps,
 )
-from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.mean_field import MeanFieldAscent
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners.primal import Primal, by_slopes, refuse
 from mlestruct.structures.entropy import Entropy, Rho
 from mlestruct.structures.graph import only_graphs

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import splu
 from mlestruct import Batch, Entropy, exact
 from mlestruct.errors import ConvergenceWarning, outside
 from mlestruct.inference import marginals
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners.tree_reweighted import Matched
 from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers

@@ -15,7 +15,7 @@ from mlestruct.families.contrastive.belief_optimisation import (
     logits,
 )
 from mlestruct.inference.exact import exact
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.entropy import Entropy
 
 W = [0.0, 1e-14, 1e-8, 1e-3, 0.5, 1.0, 3.0, 30.0, 300.0, 700.0]

@@ -16,8 +16,8 @@ from mlestruct.families.contrastive.objectives import (
     MeanFieldSteps,
 )
 from mlestruct.inference.exact import exact
-from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.mean_field import MeanFieldAscent
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import contrastive
 from mlestruct.learners.primal import only_seen
 from mlestruct.structures.entropy import Entropy

@@ -9,7 +9,7 @@ from mlestruct.families.fitting.implicit import Implicit, coefficients, implicit
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.families.fitting.procedural import procedural
 from mlestruct.features import per_table
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learning.problem import Head
 from tests.reference.prices import Prices
 

@@ -4,7 +4,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.entropy import Entropy
 
 GRAPHS = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.graph.newton import settle
-from mlestruct.inference.graph.sum_product import SumProduct
+from mlestruct.inference.newton import settle
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.entropy import Entropy
 
 

@@ -5,8 +5,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact
-from mlestruct.inference.graph.sum_product import SumProduct
 from mlestruct.inference.routine import routine
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.entropy import Entropy
 
 CYCLES = {

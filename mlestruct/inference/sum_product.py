@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible, Unserved
-from mlestruct.inference.graph.newton import settle
-from mlestruct.inference.graph.plan import boxes, plan, special
+from mlestruct.inference.layouts import boxes, plan, special
+from mlestruct.inference.newton import settle
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, parts, turns
 from mlestruct.native._door import (
