@@ -36,6 +36,13 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "GraphModel(clique_table=)": "StructuredModel(FactorGraph(cards, scopes)) has larger tables",
     "a graph's cliques": "StructuredModel(FactorGraph(cards, scopes)) has larger tables",
     "Report.of(language=)": "a report is in English",
+    "mlestruct.readers.images.gaussian_noise": "NumPy adds normal numbers in one line",
+    "mlestruct.readers.images.gradient_histograms": "papers/gradients.py has it",
+    "mlestruct.metrics.mcnemar": "papers/contrastive.py has it; scipy.stats.binomtest is the test",
+    "mlestruct.metrics.Comparison": "papers/contrastive.py has it",
+    "mlestruct.inference.mean_field.mean_field": "MeanFieldAscent().many(batch, scores) ascends",
+    "mlestruct.inference.bounds.product_interval": "mean field's log Z is the same lower bound",
+    "mlestruct.inference.exact.count_matchings": "the length of outcomes(structure) is the count",
     "oracle='graph_cut_ortools'": "graph_cut and graph_cut_pymaxflow find the same cut",
     "oracle='qpbo_ortools'": "qpbo and qpbo_pymaxflow find the same vertex",
 }

@@ -1,4 +1,4 @@
-"""How good predictions are: F1 of labels or entities, and whether models differ beyond chance."""
+"""How good predictions are: F1 of labels or entities, and intervals of shares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.lazy import getter
 from mlestruct.structures.base import as_numbers, refuse_masked
+
+__getattr__ = getter(__name__, {})
 
 Z = 1.959963984540054  # the normal distribution's 97.5 % point
 
@@ -19,14 +22,6 @@ class Score(NamedTuple):
     precision: float
     recall: float
     f1: float
-
-
-class Comparison(NamedTuple):
-    """Parts that only the first or only the second has right; the chance of so uneven a split."""
-
-    only_first: int
-    only_second: int
-    p_value: float
 
 
 def f1(truth: ArrayLike, predicted: ArrayLike, label: Any = 1) -> Score:
@@ -144,22 +139,6 @@ def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[An
     middle = (p + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z * np.sqrt(p * (1 - p) / n + Z**2 / (4 * n**2)) / (1 + Z**2 / n)
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
-
-
-def mcnemar(truth: ArrayLike, first: ArrayLike, second: ArrayLike) -> Comparison:
-    """McNemar's exact test: where two models disagree, each is right as often by chance.
-
-    It takes parts to be independent, which neighbours in a structure are not: its p is too small.
-
-    >>> mcnemar([1, 1, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1])
-    Comparison(only_first=3, only_second=1, p_value=0.625)
-    """
-    from scipy.stats import binomtest
-
-    one = np.equal(*_alike(truth, first))
-    two = np.equal(*_alike(truth, second))
-    a, b = int((one & ~two).sum()), int((two & ~one).sum())
-    return Comparison(a, b, float(binomtest(a, a + b).pvalue) if a + b else 1.0)
 
 
 def _score(right: int, found: int, true: int) -> Score:

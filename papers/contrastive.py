@@ -27,10 +27,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import isqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import binomtest
 
 import mlestruct as ms
 from mlestruct.estimators import SkipChainModel, capitalised_pairs
@@ -38,7 +39,6 @@ from mlestruct.families.contrastive.objectives import BetheSteps, Limit
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import contrastive, exact_mle, lbp, pseudo_likelihood
 from mlestruct.metrics import f1 as f1_score
-from mlestruct.metrics import mcnemar
 from mlestruct.readers import read_columns
 from mlestruct.structures.entropy import Entropy
 from papers._run import Row, Setting, main
@@ -188,6 +188,27 @@ class Fitted:
             for one in (self, other)
         ]
         return mcnemar(truth, *says)
+
+
+class Comparison(NamedTuple):
+    """Parts that only the first or only the second has right; the chance of so uneven a split."""
+
+    only_first: int
+    only_second: int
+    p_value: float
+
+
+def mcnemar(truth: Any, first: Any, second: Any) -> Comparison:
+    """McNemar's exact test: where two models disagree, each is right as often by chance.
+
+    It takes parts to be independent, which neighbours in a structure are not: its p is too small.
+
+    >>> mcnemar(np.ones(4), np.array([1, 1, 1, 0]), np.array([0, 0, 0, 1]))
+    Comparison(only_first=3, only_second=1, p_value=0.625)
+    """
+    one, two = first == truth, second == truth
+    a, b = int((one & ~two).sum()), int((two & ~one).sum())
+    return Comparison(a, b, float(binomtest(a, a + b).pvalue) if a + b else 1.0)
 
 
 def f1(setting: Setting) -> Iterator[Row]:

@@ -18,17 +18,6 @@ def test_windows_list_what_lies_around(rng):
     assert images.windows(image[:, :, 0], 0).shape == (4, 5, 1)
 
 
-def test_gradients_fall_in_the_bin_of_their_direction():
-    """A ramp to the right has all its gradient in bin 0, one downwards in bin 2 of 8."""
-    ramp = np.tile(np.arange(20.0), (20, 1))
-    for image, bin_ in ((ramp, 0), (ramp.T, 2), (-ramp, 4), (-ramp.T, 6)):
-        found = images.gradient_histograms(image, scales=(1,))[10, 10]
-        assert found[bin_] == pytest.approx(1.0)
-        assert found.sum() == pytest.approx(1.0)
-    both = images.gradient_histograms(ramp + ramp.T, scales=(1, 2))[10, 10]
-    np.testing.assert_allclose(both[[1, 9]], np.sqrt(2), rtol=1e-3)
-
-
 def test_blurs_keep_the_mean_and_the_channels(rng):
     image = rng.standard_normal((6, 7, 3))
     found = images.blurs(image, scales=(0, 3))

@@ -1,13 +1,10 @@
-"""F1 by counting, and McNemar's test by its binomial sum."""
+"""F1 by counting."""
 
 from __future__ import annotations
 
-from math import comb
-
-import numpy as np
 import pytest
 
-from mlestruct.metrics import entities, entity_f1, f1, mcnemar
+from mlestruct.metrics import entities, entity_f1, f1
 
 
 def test_f1_by_counting(rng):
@@ -25,19 +22,6 @@ def test_nothing_over_nothing_is_0():
     assert f1([0, 0], [0, 0]) == (0.0, 0.0, 0.0)
     assert f1([1, 1], [0, 0]) == (0.0, 0.0, 0.0)
     assert f1([0, 0], [1, 1]) == (0.0, 0.0, 0.0)
-
-
-def test_mcnemar_is_a_fair_coin(rng):
-    truth, first, second = rng.integers(0, 2, (3, 60))
-    found = mcnemar(truth, first, second)
-    a = int(((first == truth) & (second != truth)).sum())
-    b = int(((first != truth) & (second == truth)).sum())
-    assert (found.only_first, found.only_second) == (a, b)
-    tail = sum(comb(a + b, k) for k in range(min(a, b) + 1)) / 2 ** (a + b)
-    assert found.p_value == pytest.approx(min(1.0, 2 * tail))
-    assert mcnemar(truth, first, first).p_value == 1.0
-    with pytest.raises(ValueError, match="true labels but"):
-        mcnemar(np.zeros(3), np.zeros(3), np.zeros(2))
 
 
 def test_entities_are_maximal_runs_of_one_kind(rng):

@@ -38,6 +38,25 @@ USES = {
 }
 
 
+MODULES = [
+    "mlestruct.readers.images.gaussian_noise",
+    "mlestruct.readers.images.gradient_histograms",
+    "mlestruct.metrics.mcnemar",
+    "mlestruct.metrics.Comparison",
+    "mlestruct.inference.mean_field.mean_field",
+    "mlestruct.inference.bounds.product_interval",
+    "mlestruct.inference.exact.count_matchings",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_removed_name_of_a_module_says_what_serves_instead(name):
+    module, attribute = name.rsplit(".", 1)
+    with pytest.raises(ImportError) as caught:
+        getattr(importlib.import_module(module), attribute)
+    assert str(caught.value) == f"{name} was removed: {REMOVED[name]}"
+
+
 @pytest.mark.parametrize("name", USES)
 def test_a_removed_name_says_what_serves_instead(name):
     with pytest.raises((ValueError, ImportError)) as caught:

@@ -25,21 +25,21 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3029, r"mlestruct/inference/"),
+    "inference": (3035, r"mlestruct/inference/"),
     "learning": (
         4091,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1532, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1524, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         7979,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1728, r"mlestruct/families/"),
-    "extras": (1626, r"mlestruct/"),
+    "extras": (1618, r"mlestruct/"),
 }
-RAW = {"tests": 34142, "benchmarks": 7734}  # all lines, blank ones and comments included
+RAW = {"tests": 34154, "benchmarks": 7734}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -11,11 +11,14 @@ from numpy.typing import ArrayLike
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import Marginals
 from mlestruct.inference.routine import routine
+from mlestruct.lazy import getter
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import BipartiteMatching, Matching
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
+
+__getattr__ = getter(__name__, {})
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from mlestruct.inference import grids, subsets
 from mlestruct.inference.elimination import MEMORY, eliminated, estimate, two_to
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.lazy import getter
 from mlestruct.native._door import Dag, path_marginals
 from mlestruct.structures import (
     BipartiteMatching,
@@ -30,6 +31,8 @@ from mlestruct.structures import (
 from mlestruct.structures.base import Array, Ints, Marks, Structure, kept
 from mlestruct.structures.batch import Batch, as_scores
 from mlestruct.structures.entropy import Entropy
+
+__getattr__ = getter(__name__, {})
 
 LARGEST = 1 << 24  # numbers in one listing
 FEW, SMALL = 4, 0.01  # more examples of small grids are quicker eliminated side by side

@@ -9,10 +9,13 @@ import numpy as np
 
 from mlestruct.inference.layouts import plan
 from mlestruct.inference.routine import Beliefs, Routine
+from mlestruct.lazy import getter
 from mlestruct.native._door import MessageExamples, MessageGraph, ascend_products
 from mlestruct.structures.base import Array, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
+
+__getattr__ = getter(__name__, {})
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Features of pixels (windows, gradients, colour, clusters) and noise, for models of images."""
+"""Features of pixels (windows, colour, clusters) and noise, for models of images."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from mlestruct.lazy import getter
 from mlestruct.structures.base import Array, as_count, as_number, as_numbers, refuse_made
+
+__getattr__ = getter(__name__, {})
 
 WIDEST = 10_000  # pixels: a Gaussian's standard deviation
 
@@ -24,31 +27,6 @@ def windows(image: ArrayLike, radius: int, outside: float = 0.0) -> Array:
         padded, (2 * radius + 1, 2 * radius + 1), axis=(0, 1)
     )
     return np.moveaxis(seen, 2, 4).reshape(*pixels.shape[:2], -1).copy()
-
-
-def gradient_histograms(
-    image: ArrayLike, scales: Sequence[float] = (1, 2, 4), bins: int = 8
-) -> Array:
-    """(rows, columns, scales · bins): how much gradient points where, around every pixel.
-
-    Gradients of the image smoothed by half of a scale, shared between the two nearest of ``bins``
-    directions, and summed under a Gaussian of that scale; channels are added up.
-    """
-    from scipy.ndimage import gaussian_filter
-
-    pixels, out, bins = _channels(image), [], as_count(bins, "bins", 1)
-    refuse_made(pixels[..., 0].size * bins, f"bins={bins}")
-    if min(pixels.shape[:2]) < 2:
-        raise ValueError(f"an image of {pixels.shape[:2]} pixels has no gradient")
-    for scale in _scales(scales):
-        smooth = gaussian_filter(pixels, (scale / 2, scale / 2, 0), mode="nearest")
-        down, right = np.gradient(smooth, axis=(0, 1))
-        strength, turn = np.hypot(down, right), np.arctan2(down, right) / (2 * np.pi) * bins % bins
-        for k in range(bins):
-            near = np.abs((turn - k + bins / 2) % bins - bins / 2)
-            share = (strength * np.maximum(1.0 - near, 0.0)).sum(axis=2)
-            out.append(gaussian_filter(share, scale, mode="nearest"))
-    return np.stack(out, axis=2)
 
 
 def blurs(image: ArrayLike, scales: Sequence[float] = (0, 1, 2, 4)) -> Array:

@@ -18,6 +18,7 @@ from papers._run import Row, Setting
 from papers.fitting.digits import both, load, noisy
 from papers.fitting.entropies import with_tables
 from papers.fitting.methods import Array, Ints, Part, budget, convex, convex_beliefs, fit, implicit
+from papers.gradients import gradient_histograms
 
 RADIUS, SCALES = 4, (1.0, 2.0, 4.0)
 BLURS = slice((2 * RADIUS + 1) ** 2, (2 * RADIUS + 1) ** 2 + len(SCALES))
@@ -31,7 +32,7 @@ def described(image: Array) -> Array:
     parts = [
         images.windows(2 * image - 1, RADIUS),
         images.blurs(2 * image - 1, SCALES),
-        images.gradient_histograms(image, SCALES, bins=4),
+        gradient_histograms(image, SCALES, bins=4),
         np.ones(image.shape),
     ]
     return np.concatenate([p.reshape(image.size, -1) for p in parts], axis=1)

@@ -32,6 +32,7 @@ from mlestruct import images
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import implicit, mle_struct, procedural
 from papers._run import Row, Setting
+from papers.gradients import gradient_histograms
 from papers.mle_struct.clock import reached, rounds_of
 
 Array = NDArray[np.float64]
@@ -176,7 +177,7 @@ def described(photo: Array) -> Array:
     rows, columns = photo.shape[:2]
     y, x = np.meshgrid(np.linspace(-1, 1, rows), np.linspace(-1, 1, columns), indexing="ij")
     place = np.stack([y, x, y * y, x * x, x * y], axis=2)
-    found = [images.blurs(photo), images.gradient_histograms(photo), place]
+    found = [images.blurs(photo), gradient_histograms(photo), place]
     return np.concatenate(found, axis=2).reshape(rows * columns, -1)
 
 

@@ -697,11 +697,11 @@ def _manual(rng):
 
 def _others(rng):
     image, rows = rng.random((5, 4, 2)), rng.random((9, 2))
-    ms.images.windows(image, 1), ms.images.gradient_histograms(image), ms.images.blurs(image)
+    ms.images.windows(image, 1), ms.images.blurs(image)
     ms.images.indicators(rows, ms.images.centres(rows, 2))
     ms.images.coin_noise(np.rint(image), 0.2, 0)
-    true, found, third = (rng.integers(0, 2, 12) for _ in range(3))
-    ms.metrics.f1(true, found), ms.metrics.mcnemar(true, found, third)
+    true, found = (rng.integers(0, 2, 12) for _ in range(2))
+    ms.metrics.f1(true, found)
     ms.metrics.wilson(rng.random(3), np.array([3.0, 5.0, 9.0]))
     share = rng.random(12)
     ms.estimators.Calibration.of(share, true), ms.estimators.Calibration.of_rare(share, true)

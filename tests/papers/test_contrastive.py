@@ -1,7 +1,11 @@
 """The contrastive free energies' experiments, briefly."""
 
 from collections.abc import Callable
+from math import comb
 from pathlib import Path
+
+import numpy as np
+import pytest
 
 from papers._run import Row
 from papers.contrastive import (
@@ -18,6 +22,7 @@ from papers.contrastive import (
     curve,
     f1,
     hidden,
+    mcnemar,
     others,
     seminar_gradients,
     seminar_sample,
@@ -84,3 +89,14 @@ def test_a_gradient_has_a_price_for_every_method(shared_data: Path, printed: Pri
     rows = printed(seminar_gradients, shared_data)
     assert [row["cliques"] for row in rows] == [2, 4]
     assert all(row[name] > 0 for row in rows for name in GRADIENTS)
+
+
+def test_mcnemar_is_a_fair_coin(rng: np.random.Generator) -> None:
+    truth, first, second = rng.integers(0, 2, (3, 60))
+    found = mcnemar(truth, first, second)
+    a = int(((first == truth) & (second != truth)).sum())
+    b = int(((first != truth) & (second == truth)).sum())
+    assert (found.only_first, found.only_second) == (a, b)
+    tail = sum(comb(a + b, k) for k in range(min(a, b) + 1)) / 2 ** (a + b)
+    assert found.p_value == pytest.approx(min(1.0, 2 * tail))
+    assert mcnemar(truth, first, first).p_value == 1.0

@@ -1,0 +1,29 @@
+"""Histograms of gradients around pixels: how much gradient points where, at several scales."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter
+
+Array = NDArray[np.float64]
+
+
+def gradient_histograms(image: Array, scales: Sequence[float] = (1, 2, 4), bins: int = 8) -> Array:
+    """(rows, columns, scales · bins): how much gradient points where, around every pixel.
+
+    Gradients of the image smoothed by half of a scale, shared between the two nearest of ``bins``
+    directions, and summed under a Gaussian of that scale; channels are added up.
+    """
+    pixels, out = image.reshape(*image.shape[:2], -1), []
+    for scale in scales:
+        smooth = gaussian_filter(pixels, (scale / 2, scale / 2, 0), mode="nearest")
+        down, right = np.gradient(smooth, axis=(0, 1))
+        strength, turn = np.hypot(down, right), np.arctan2(down, right) / (2 * np.pi) * bins % bins
+        for k in range(bins):
+            near = np.abs((turn - k + bins / 2) % bins - bins / 2)
+            share = (strength * np.maximum(1.0 - near, 0.0)).sum(axis=2)
+            out.append(gaussian_filter(share, scale, mode="nearest"))
+    return np.stack(out, axis=2)
