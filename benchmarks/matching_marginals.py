@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.inference.matching import Scaling, cold_state, prepared
+from mlestruct.inference.matching import MatchingPrices, Scaling, live_edges
 from mlestruct.native._door import MatchingAim, matching_infer
 
 QUESTIONS, LEVELS = 14, 5
@@ -53,9 +53,9 @@ def answers(n: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
 
 def sweeps(structure: ms.Matching, score: np.ndarray, rho: float) -> int:
     """To 1e-8 from a cold start."""
-    graph, centre = prepared(structure)
-    state, aim = cold_state(graph, 1, rho > 0.5).native(graph), MatchingAim(rho, 1e-8, 500)
-    matching_infer(graph.native, aim, state, score, centre, np.empty(graph.live), np.empty(1))
+    graph, _, _, centre = live_edges(structure)
+    state, aim = MatchingPrices.cold(graph, 1, rho).native(graph), MatchingAim(rho, 1e-8, 500)
+    matching_infer(graph, aim, state, score, centre, np.empty(graph.live), np.empty(1))
     return int(state.report[1])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.engine import Serial
-from mlestruct.inference.matching import cold_state, prepared
+from mlestruct.inference.matching import MatchingPrices, live_edges
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
 from mlestruct.learning.likelihood import likelihood
@@ -64,10 +64,10 @@ def test_scaling_takes_no_more_sweeps_of_more_people(rng, make):
     sweeps = []
     for n in (40, 80, 160):
         structure = make(n)
-        graph, centre = prepared(structure)
-        state, aim = cold_state(graph, 1).native(graph), MatchingAim(0.5, 1e-8, 500)
+        graph, _, _, centre = live_edges(structure)
+        state, aim = MatchingPrices.cold(graph, 1, 0.5).native(graph), MatchingAim(0.5, 1e-8, 500)
         score, tau = rng.standard_normal(structure.size), np.empty(graph.live)
-        matching_infer(graph.native, aim, state, score, centre, tau, np.empty(1))
+        matching_infer(graph, aim, state, score, centre, tau, np.empty(1))
         assert state.report[0] <= 1e-8
         sweeps.append(state.report[1])
     assert sweeps[2] <= sweeps[0] + 1

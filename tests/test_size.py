@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (3035, r"mlestruct/inference/"),
+    "inference": (2945, r"mlestruct/inference/"),
     "learning": (
         4091,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1728, r"mlestruct/families/"),
     "extras": (1618, r"mlestruct/"),
 }
-RAW = {"tests": 34154, "benchmarks": 7734}  # all lines, blank ones and comments included
+RAW = {"tests": 34155, "benchmarks": 7734}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

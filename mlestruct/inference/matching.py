@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
 from mlestruct.errors import Infeasible
@@ -47,93 +45,60 @@ LEAST = 1e-10  # damping; prices that trade with each other leave the Hessian si
 AnyMatching = BipartiteMatching | Matching
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Live edges sorted by tail, then head; τ of every other coordinate is known: ``base``.
+class LiveEdges(NamedTuple):
+    """Edges that some fractional matching uses, sorted by tail, then head, as kernels take them.
 
-    Edges of tail u are ptr[u]:ptr[u+1]; ``edge`` holds their coordinates (None: all, in order).
-    ``strict`` nodes are saturated, others may stay single. A fractional degree vector with every
-    live edge positive exists. On ``two_sided`` graphs every tail is on one side, every head on
-    the other. ``component`` numbers the nodes' connected components.
+    ``edge`` holds their coordinates, and ``base`` the τ of every other coordinate, which is known;
+    both are None where all are live, in order. Nodes that are ``strict`` are saturated, others may
+    stay single. ``centre`` is feasible, and positive on every live edge.
     """
 
-    ptr: Ints
-    head: NDArray[np.int32]
+    graph: MatchingGraph
     edge: Ints | None
-    strict: Marks
     base: Array | None
-    component: Ints
-    two_sided: bool
-    table: tuple[int, int] | None
-
-    @property
-    def nodes(self) -> int:
-        return len(self.strict)
-
-    @property
-    def live(self) -> int:
-        return len(self.head)
-
-    @cached_property
-    def native(self) -> MatchingGraph:
-        """The arrays as kernels take them; it points to them, and is neither copied nor pickled."""
-        rows, columns = self.table or (0, 0)
-        return MatchingGraph(self.nodes, self.live, self.ptr, self.head, self.strict,
-                             self.component, self.two_sided, rows, columns)  # fmt: skip
-
-    def gather(self, rows: Array) -> Array:
-        return np.ascontiguousarray(rows if self.edge is None else rows[:, self.edge])
-
-    def spread(self, live: Array) -> Array:
-        """Every coordinate's τ, from the live edges'."""
-        if self.edge is None:
-            return live
-        assert self.base is not None
-        out = np.tile(self.base, (len(live), 1))
-        out[:, self.edge] = live
-        return out
+    centre: Array
 
 
-def layout(structure: AnyMatching) -> Layout:
+@kept
+def live_edges(structure: Any) -> LiveEdges:
     """What is left of the structure once dead and forced edges are known. O(edges · √nodes)."""
-    nodes = structure.n_nodes
+    nodes, whole = structure.n_nodes, isinstance(structure, Matching) and structure.graph.complete
     strict = np.ones(nodes, dtype=bool)
     strict[structure.optional] = False
-    whole = isinstance(structure, Matching) and structure.graph.complete
-    if whole and not (structure.fixed >= 0).any():
-        return _complete(nodes, strict)
-    tail, head = _ends(structure)
-    free, base = structure.fixed == -1, (structure.fixed == 1).astype(float)
-    strict &= _degree(base, tail, head, nodes) == 0
-    live, strict = _alive(structure, tail, head, free, strict)
-    single = strict & (_degree(live, tail, head, nodes) == 1)
-    base[live & (single[tail] | single[head])] = 1.0  # some saturated node's only edge
-    live &= base == 0
-    done = _degree(base, tail, head, nodes) > 0
-    used = _degree(live, tail, head, nodes) > 0
-    return _arrange(structure, tail, head, live, strict & used & ~done, base)
+    edge, base, size = None, None, (0, 0)
+    if whole and nodes > 2 and not (structure.fixed >= 0).any():  # all pairs u < v
+        degree, component = np.arange(nodes)[::-1], np.zeros(nodes, dtype=np.int64)
+        two_sided, ptr = False, np.concatenate([[0], np.cumsum(degree)])
+        head = np.arange(ptr[-1], dtype=np.int32)
+        head -= np.repeat((ptr[:-1] - np.arange(nodes) - 1).astype(np.int32), degree)
+    else:
+        two_sided = isinstance(structure, BipartiteMatching) or structure.graph.sides is not None
+        tail, head = _ends(structure)
+        edge, strict, base = _alive(structure, tail, head, strict)
+        edge = edge[np.lexsort((head[edge], tail[edge]))]
+        tail, head = tail[edge], head[edge].astype(np.int32)
+        ptr = np.concatenate([[0], np.cumsum(np.bincount(tail, minlength=nodes))])
+        links = sp.csr_array((np.ones(len(edge)), (tail, head)), shape=(nodes, nodes))
+        component = connected_components(links, directed=False)[1].astype(np.int64)
+        if len(edge) == structure.size and (np.diff(edge) == 1).all():
+            edge = base = None
+            if isinstance(structure, BipartiteMatching):
+                size = structure.rows, structure.columns
+    graph = MatchingGraph(nodes, len(head), ptr, head, strict, component, two_sided, *size)
+    degree = np.diff(ptr) + np.bincount(head, minlength=nodes)
+    centre = np.full(len(head), 0.5 / max(degree.max(), 1))
+    if strict.any() and edge is None and structure.interior() is not None:
+        centre[:] = 1.0 / degree[strict].max()
+    elif strict.any():
+        given, point, aim = np.zeros(len(head)), np.empty(len(head)), MatchingAim(0.5, 1e-13, 10**5)
+        start = MatchingPrices.cold(graph, 1, 0.5).native(graph)
+        matching_infer(graph, aim, start, given, centre, point, np.empty(1))
+        centre = point
+    return LiveEdges(graph, edge, base, centre)
 
 
-def _degree(weight: Any, tail: Any, head: Any, nodes: int) -> Any:
-    """What the edges of every node weigh together."""
-    ends = np.r_[tail, head]
-    return np.bincount(ends, weights=np.r_[weight, weight], minlength=nodes)
-
-
-def _complete(nodes: int, strict: Marks) -> Layout:
-    """All pairs u < v, without listing their ends."""
-    degree = np.arange(nodes - 1, -1, -1)
-    ptr = np.concatenate([[0], np.cumsum(degree)]).astype(np.int64)
-    head = np.arange(ptr[-1], dtype=np.int32)
-    head -= np.repeat((ptr[:-1] - np.arange(nodes) - 1).astype(np.int32), degree)
-    zeros = np.zeros(nodes, dtype=np.int64)
-    if nodes == 2 and strict.all():
-        return Layout(np.zeros(3, np.int64), head[:0], np.zeros(0, np.int64), strict & False,
-                      np.ones(1), zeros, True, None)  # fmt: skip
-    return Layout(ptr, head, None, strict, None, zeros, nodes == 2, None)
-
-
-def _ends(structure: AnyMatching) -> tuple[NDArray[Any], NDArray[Any]]:
+def _ends(structure: AnyMatching) -> tuple[Any, Any]:
+    """Tails, on one side where there are two, and heads."""
     if isinstance(structure, BipartiteMatching):
         return structure.nodes_of(np.arange(structure.size, dtype=np.int32))
     tail, head = structure.ends.T
@@ -143,85 +108,70 @@ def _ends(structure: AnyMatching) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _alive(
-    structure: AnyMatching, tail: Any, head: Any, free: Marks, strict: Marks
-) -> tuple[Marks, Marks]:
-    """Edges and slacks that some fractional matching uses; a node whose slack is dead is strict.
+    structure: AnyMatching, tail: Any, head: Any, strict: Marks
+) -> tuple[Ints, Marks, Array]:
+    """Edges that some fractional matching uses, nodes that they saturate, and all others' τ.
 
     An edge that no perfect matching uses has τ = 0, and scaling would approach it only as 1/k.
     Fractional matchings are the symmetric mixtures of perfect matchings of two copies of the nodes,
     where a node's slack joins its copies. Dulmage and Mendelsohn: such a matching uses the pairs
     that lie on a cycle which alternates with any one of them.
     """
+
+    def degree(weight: Any) -> Any:
+        return np.bincount(ends, weights=np.r_[weight, weight], minlength=nodes)
+
+    nodes, ends = len(strict), np.r_[tail, head]
+    live, base = structure.fixed == -1, (structure.fixed == 1).astype(float)
+    strict = strict & (degree(base) == 0)
     plain = isinstance(structure, BipartiteMatching) and structure.interior() is not None
-    if plain or not strict.any():
-        return free.copy(), strict
-    nodes = len(strict)
-    alone = np.flatnonzero(~strict)
-    row = np.r_[tail[free], head[free], alone]
-    column = np.r_[head[free], tail[free], alone]
-    graph = sp.csr_array((np.ones(len(row)), (row, column)), shape=(nodes, nodes))
-    mate = maximum_bipartite_matching(graph, perm_type="column")  # each row's column
-    if (mate < 0).any():
-        raise Infeasible(structure.impossible() or "no matching saturates every node")
-    owner = np.argsort(mate)
-    turn = sp.csr_array((np.ones(len(row)), (row, owner[column])), shape=(nodes, nodes))
-    _, label = connected_components(turn, directed=True, connection="strong")
-    used = label[row] == label[owner[column]]
-    live, strict = free.copy(), strict.copy()
-    live[free] = used[: np.sum(free)]
-    strict[alone[~used[2 * np.sum(free) :]]] = True
-    return live, strict
+    if strict.any() and not plain:
+        alone, free = np.flatnonzero(~strict), np.flatnonzero(live)
+        row = np.r_[tail[free], head[free], alone]
+        column = np.r_[head[free], tail[free], alone]
+        graph = sp.csr_array((np.ones(len(row)), (row, column)), shape=(nodes, nodes))
+        mate = maximum_bipartite_matching(graph, perm_type="column")  # each row's column
+        if (mate < 0).any():
+            raise Infeasible(structure.impossible() or "no matching saturates every node")
+        owner = np.argsort(mate)
+        turn = sp.csr_array((np.ones(len(row)), (row, owner[column])), shape=(nodes, nodes))
+        _, label = connected_components(turn, directed=True, connection="strong")
+        used = label[row] == label[owner[column]]
+        live[free] = used[: len(free)]
+        strict[alone[~used[2 * len(free) :]]] = True  # a node whose slack is dead
+    single = strict & (degree(live) == 1)
+    base[live & (single[tail] | single[head])] = 1.0  # some saturated node's only edge
+    live &= base == 0
+    return np.flatnonzero(live), strict & (degree(live) > 0) & (degree(base) == 0), base
 
 
-def _arrange(
-    structure: AnyMatching, tail: Any, head: Any, live: Any, strict: Any, base: Array
-) -> Layout:
-    kept = np.flatnonzero(live)
-    kept = kept[np.lexsort((head[kept], tail[kept]))]
-    nodes, t, h = len(strict), tail[kept], head[kept]
-    ptr = np.concatenate([[0], np.cumsum(np.bincount(t, minlength=nodes))]).astype(np.int64)
-    graph = sp.csr_array((np.ones(len(t)), (t, h)), shape=(nodes, nodes))
-    _, component = connected_components(graph, directed=False)
-    two_sided = isinstance(structure, BipartiteMatching) or structure.graph.sides is not None
-    whole = len(kept) == structure.size and bool((np.diff(kept) == 1).all())
-    table = None
-    if whole and isinstance(structure, BipartiteMatching):
-        table = structure.rows, structure.columns
-    return Layout(
-        ptr,
-        h.astype(np.int32),
-        None if whole else kept,
-        strict,
-        None if whole else base,
-        component.astype(np.int64),
-        two_sided,
-        table,
-    )
-
-
-def price_bound(graph: Layout, rho: float, score: Array, x: Array) -> float:
+def price_bound(graph: MatchingGraph, rho: float, score: Array, x: Array) -> float:
     """Return a bound on max ⟨score, τ⟩ + H over the degrees at these prices."""
     value = np.empty(1)
-    matching_bound(graph.native, rho, score, x, value)
+    matching_bound(graph, rho, score, x, value)
     return float(value[0])
 
 
 def approach(
-    graph: Layout, rho: float, score: Array, x: Array, tau: Array, residual: float, rounds: int
-) -> float:
-    """Find the least bound in x, and τ; return the error of τ, the mean of both ends'.
+    graph: MatchingGraph, rho: float, score: Array, x: Array, residual: float, rounds: int
+) -> tuple[Array, float]:
+    """Find the least bound in x; return τ and its error, which is the mean of both ends'.
 
     Up to ρ = 1 through smaller ρ, each from the last's x, by damped Newton steps: O(nodes³) each.
     The damping falls as long as the bound does, so that steps become Newton's.
     """
-    now, new = (_response(graph) for _ in range(2))
+    n, m = graph.nodes, graph.live
+    now, new = (
+        MatchingResponse(n, m, np.empty(m), np.empty(n), np.empty((n, n)), np.empty(1))
+        for _ in range(2)
+    )
     for short in SHORT:
-        given, damping = (graph.native, min(rho, 1.0 - short), score), 1e-3
+        given, damping = (graph, min(rho, 1.0 - short), score), 1e-3
         matching_respond(*given, x, now)
         for _ in range(rounds):
             if np.abs(now.slope).max() <= residual or damping > 1e12 or late():
                 break
-            damped = now.curvature + damping * np.eye(graph.nodes)
+            damped = now.curvature + damping * np.eye(n)
             trial = x - np.linalg.solve(damped, now.slope)
             matching_respond(*given, trial, new)
             if new.value <= now.value:
@@ -229,30 +179,26 @@ def approach(
                 x[:], now, new = trial, new, now
             else:
                 damping *= 10.0
-    tau[:] = now.tau
-    return float(np.abs(now.slope).max())
+    return now.tau, float(np.abs(now.slope).max())
 
 
-def _response(graph: Layout) -> MatchingResponse:
-    n = graph.nodes
-    tau, slope, curvature = np.empty(graph.live), np.empty(n), np.empty((n, n))
-    return MatchingResponse(n, graph.live, tau, slope, curvature, np.empty(1))
+class MatchingPrices(NamedTuple):
+    """Where the next inference starts: node duals, messages, and which of the two were in use."""
 
+    x: Array
+    sent: Array
+    mode: Any
 
-@kept
-def prepared(structure: Any) -> tuple[Layout, Array]:
-    """The live graph, and a feasible point that is positive on all of it."""
-    graph = layout(structure)
-    degree = np.diff(graph.ptr) + np.bincount(graph.head, minlength=graph.nodes)
-    if not graph.strict.any():
-        return graph, np.full(graph.live, 0.5 / max(degree.max(), 1))
-    if graph.edge is None and structure.interior() is not None:
-        return graph, np.full(graph.live, 1.0 / degree[graph.strict].max())
-    point, given = np.empty(graph.live), np.zeros(graph.live)
-    centre, state = np.full(graph.live, 0.5 / max(degree.max(), 1)), cold_state(graph, 1)
-    aim = MatchingAim(0.5, 1e-13, 100_000)
-    matching_infer(graph.native, aim, state.native(graph), given, centre, point, np.empty(1))
-    return graph, point
+    @classmethod
+    def cold(cls, graph: MatchingGraph, count: int, rho: float) -> MatchingPrices:
+        """Where inference starts that knows nothing."""
+        sent = np.empty((count, 2, graph.live if rho > 0.5 else 0))
+        return cls(np.zeros((count, graph.nodes)), sent, np.zeros(count, np.int8))
+
+    def native(self, graph: MatchingGraph) -> MatchingState:
+        """The same arrays as kernels take them."""
+        size, sent = (len(self.x), graph.nodes, graph.live), self.sent if self.sent.size else None
+        return MatchingState(*size, self.x, sent, self.mode.view(np.uint8), np.zeros(5))
 
 
 @dataclass(frozen=True)
@@ -271,21 +217,19 @@ class Scaling(Routine):
     rho: float = 0.5
     residual: float = 1e-11
     sweeps: int = 10_000
+    first = 1e-5
 
     @classmethod
-    def serve(cls, entropy: Entropy) -> Scaling | None:
+    def serve(cls, entropy: Entropy) -> Self | None:
         """Matchings of any graph, with one ρ common to all nodes."""
-        if entropy.temperature != 1 or not entropy.concave:
+        kinds = {type(part.structure) for part in entropy.parts}
+        if entropy.temperature != 1 or not entropy.concave or kinds - {BipartiteMatching, Matching}:
             return None
-        found = set()
-        for part in entropy.parts:
-            if type(part.structure) not in (BipartiteMatching, Matching):
-                return None
-            rho = float(part.counting[-1])
-            if not 0 <= rho <= 1 or not np.array_equal(part.counting, part.structure.counting(rho)):
-                return None
-            found.add(rho)
-        return cls(found.pop()) if len(found) == 1 else None
+        rho = float(entropy.parts[0].counting[-1])
+        alike = (
+            np.array_equal(part.counting, part.structure.counting(rho)) for part in entropy.parts
+        )
+        return cls(rho) if 0 <= rho <= 1 and all(alike) else None
 
     def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
         """(w, s): the Hessian at equal scores is Σ w Φᵀ[I − Bᵀ(sI + BBᵀ)⁻¹B]Φ on complete graphs.
@@ -308,143 +252,91 @@ class Scaling(Routine):
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
         """The next call starts from this one's dual variables and messages."""
         scores = batch.vector(scores, "scores")
-        tau, log_z, kept = np.empty(batch.size), np.empty(len(batch)), []
+        tau, log_z, prices = np.empty(batch.size), np.empty(len(batch)), []
         for number, (structure, members) in enumerate(batch.groups()):
-            graph, centre = prepared(structure)
-            rows = batch.rows(scores, members)
-            state = self._state(graph, len(members)) if warm is None else deepcopy(warm[number])
-            place = batch.index(members)
-            direct = graph.edge is None and isinstance(place, slice)
-            live = (
-                tau[place].reshape(len(members), -1)
-                if direct
-                else np.empty((len(members), graph.live))
-            )
-            asked = graph.gather(rows)
+            graph, edge, base, _ = known = live_edges(structure)
+            rows, cold = batch.rows(scores, members), warm is None
+            live = np.ascontiguousarray(rows if edge is None else rows[:, edge])
+            state = MatchingPrices.cold(graph, len(rows), self.rho) if cold else warm[number]
+            state, found = deepcopy(state), np.empty(live.shape)
             for some in parts(len(members)):
-                now = state.at(some)
-                log_z[members[some]] = self._infer(graph, centre, asked[some], now, live[some])
-            if graph.base is not None:
-                log_z[members] += rows @ graph.base
-            if not direct:
-                tau[place] = graph.spread(live).reshape(-1)
-            kept.append(state)
-        return Beliefs(log_z, tau, kept)
+                now = MatchingPrices(*(each[some] for each in state))
+                log_z[members[some]] = self._infer(known, live[some], now, found[some])
+            if edge is not None and base is not None:
+                log_z[members] += rows @ base
+                whole = np.tile(base, (len(rows), 1))
+                whole[:, edge] = found
+                found = whole
+            tau[batch.index(members)] = found.ravel()
+            prices.append(state)
+        return Beliefs(log_z, tau, prices)
 
-    def coarser(self, tol: float) -> Scaling:
+    def coarser(self, tol: float) -> Self:
         """Stopping at a larger error of the nodes' degrees."""
         return self if tol <= self.residual else replace(self, residual=min(tol, 1e-3))
 
-    def above(
-        self, batch: Batch[Any], scores: Array, warm: list[WarmPrices], value: Array
-    ) -> Array:
+    def above(self, batch: Batch[Any], scores: Array, warm: Any, value: Array) -> Array:
         """By the nodes' prices, which bound the maximum over the degrees at every ρ. O(edges).
 
-        For ρ ≤ ½ the dual value; above, the sum of the nodes' own bounds, and better prices first
-        where that is far from ``value``.
+        For ρ ≤ ½ the dual value; above, the sum of the nodes' own bounds, and better prices first,
+        by Newton's steps of O(nodes³), where that is far from ``value``.
         """
-        scores = batch.vector(scores, "scores")
-        value = as_numbers(value, "values")
+        scores, value = batch.vector(scores, "scores"), as_numbers(value, "values")
         upper = np.empty(len(batch))
-        for number, (structure, members) in enumerate(batch.groups()):
-            graph, _ = prepared(structure)
-            asked, prices = batch.rows(scores, members), warm[number].x
-            sure = asked @ graph.base if graph.base is not None else np.zeros(len(members))
-            for m, row, x, base in zip(members, graph.gather(asked), prices, sure, strict=True):
-                upper[m] = base + _above(row, graph, self.rho, x, value[m] - base)
+        for (structure, members), prices in zip(batch.groups(), warm, strict=True):
+            graph, edge, base, _ = live_edges(structure)
+            for m, row, x in zip(members, batch.rows(scores, members), prices.x, strict=True):
+                sure = 0.0 if base is None else float(row @ base)
+                live = np.ascontiguousarray(row if edge is None else row[edge])
+                bound = price_bound(graph, self.rho, live, x)
+                near = bound + sure - value[m] <= LOOSE * (1.0 + abs(value[m] - sure))
+                if self.rho > 0.5 and graph.nodes <= DENSE and not (near or late()):
+                    better = x.copy()
+                    approach(graph, self.rho, live, better, 1e-9, 100)
+                    bound = min(bound, price_bound(graph, self.rho, live, better))
+                upper[m] = sure + bound
         return upper
 
-    def pack(self, warm: list[WarmPrices]) -> Tree:
+    def pack(self, warm: list[MatchingPrices]) -> Tree:
         return [tuple(state) for state in warm]
 
-    def unpack(self, batch: Batch[Any], tree: Tree) -> list[WarmPrices]:
-        cold = [self._state(prepared(one)[0], len(members)) for one, members in batch.groups()]
-        return [WarmPrices(*arrays) for arrays in like(tree, self.pack(cold))]
-
-    def _state(self, graph: Layout, count: int) -> WarmPrices:
-        return cold_state(graph, count, self.rho > 0.5)
+    def unpack(self, batch: Batch[Any], tree: Tree) -> Any:
+        groups = [(live_edges(one).graph, len(members)) for one, members in batch.groups()]
+        cold = [tuple(MatchingPrices.cold(*group, self.rho)) for group in groups]
+        return [MatchingPrices(*arrays) for arrays in like(tree, cold)]
 
     def _infer(
-        self,
-        graph: Layout,
-        centre: Array,
-        score: Array,
-        state: WarmPrices,
-        tau: Array,
-        again: bool = True,
+        self, known: LiveEdges, score: Array, state: MatchingPrices, tau: Array, again: bool = True
     ) -> Array:
         """log Z; ``again`` from a cold start where a warm one, far away, has led to no number."""
-        log_z, sweeps = np.zeros(len(score)), turns(self.sweeps, score.size)
+        graph, log_z, sweeps = known.graph, np.zeros(len(score)), turns(self.sweeps, score.size)
+        if not graph.live:
+            return log_z
         if left() < NEWTON * score.size:
             sweeps = min(sweeps, PATIENCE - 1)
         # Beyond ½ nothing stops a kernel: what is late has the prices of ½, which bound it, too.
         rough = self.rho > 0.5 and late()
-        rho = 0.5 if rough else self.rho
-        if graph.live:
-            aim, now = MatchingAim(rho, self.residual, sweeps), state.native(graph)
-            matching_infer(graph.native, aim, now, score, centre, tau, log_z)
-        for m in np.flatnonzero(state.mode == SPLIT):
-            log_z[m] = self._split(graph, centre, score[m], state.x[m], tau[m])
-        if graph.live and rough:
+        aim = MatchingAim(0.5 if rough else self.rho, self.residual, sweeps)
+        matching_infer(graph, aim, state.native(graph), score, known.centre, tau, log_z)
+        for m in np.flatnonzero(state.mode == SPLIT):  # by the nodes' own bound
+            x, enough = state.x[m], max(self.residual, LOST * float(np.abs(score[m]).max()), AGREE)
+            for rounds in (12, 100):
+                tau[m], error = approach(graph, self.rho, score[m], x, enough, rounds)
+                if error <= enough:
+                    break
+            matching_mend(graph, tau[m], known.centre)
+            log_z[m] = price_bound(graph, self.rho, score[m], x)
+        if rough:
             state.mode[:] = COLD
-            log_z[:] = [
-                _above(row, graph, self.rho, x, -np.inf)
-                for row, x in zip(score, state.x, strict=True)
-            ]
+            given = zip(score, state.x, strict=True)
+            log_z[:] = [price_bound(graph, self.rho, row, x) for row, x in given]
         lost = np.flatnonzero(~np.isfinite(log_z)) if again else ()
         if len(lost):
-            cold, own = self._state(graph, len(lost)), tau[lost]
-            log_z[lost] = self._infer(graph, centre, score[lost], cold, own, again=False)
+            cold, own = MatchingPrices.cold(graph, len(lost), self.rho), tau[lost]
+            log_z[lost] = self._infer(known, score[lost], cold, own, again=False)
             tau[lost] = own
-            state.put(lost, cold)
+            for mine, fresh in zip(state, cold, strict=True):
+                mine[lost] = fresh
         gone = ~np.isfinite(state.x).all(axis=1)
         state.x[gone], state.mode[gone] = 0.0, COLD
         return log_z
-
-    def _split(self, graph: Layout, centre: Array, score: Array, x: Array, tau: Array) -> float:
-        """One example's log Z, prices and τ by its nodes' own bound."""
-        enough = max(self.residual, LOST * float(np.abs(score).max()), AGREE)
-        for rounds in (12, 100):
-            if approach(graph, self.rho, score, x, tau, enough, rounds) <= enough:
-                break
-        matching_mend(graph.native, tau, centre)
-        return price_bound(graph, self.rho, score, x)
-
-
-def _above(score: Array, graph: Layout, rho: float, x: Array, value: float) -> float:
-    """One example's bound; Newton's prices, O(nodes³) a step, where it is far from ``value``."""
-    bound = price_bound(graph, rho, score, x)
-    near = bound - value <= LOOSE * (1.0 + abs(value))
-    if rho <= 0.5 or near or graph.nodes > DENSE or late():
-        return bound
-    better, tau = x.copy(), np.empty(graph.live)
-    approach(graph, rho, score, better, tau, 1e-9, 100)
-    return min(bound, price_bound(graph, rho, score, better))
-
-
-class WarmPrices(NamedTuple):
-    """Where the next inference starts: node duals, messages, and which of the two were in use."""
-
-    x: Array
-    sent: Array
-    mode: Any
-
-    def at(self, rows: Any) -> WarmPrices:
-        """Those of some examples."""
-        return WarmPrices(*(kept[rows] for kept in self))
-
-    def native(self, graph: Layout) -> MatchingState:
-        """The same arrays as kernels take them."""
-        size, sent = (len(self.x), graph.nodes, graph.live), self.sent if self.sent.size else None
-        return MatchingState(*size, self.x, sent, self.mode.view(np.uint8), np.zeros(5))
-
-    def put(self, rows: Any, others: WarmPrices) -> None:
-        """Others' in their place."""
-        for known, fresh in zip(self, others, strict=True):
-            known[rows] = fresh
-
-
-def cold_state(graph: Layout, count: int, messages: bool = False) -> WarmPrices:
-    """Return where inference starts that knows nothing."""
-    sent = np.empty((count, 2, graph.live if messages else 0))
-    return WarmPrices(np.zeros((count, graph.nodes)), sent, np.zeros(count, np.int8))

@@ -14,14 +14,13 @@ between them: Newton's steps find the least over the sets known, a cut tree
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import nnls
 
-from mlestruct.inference.matching import Scaling, WarmPrices
+from mlestruct.inference.matching import MatchingPrices, Scaling
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late
 from mlestruct.oracle import HULL
@@ -80,7 +79,7 @@ class DualPoint(NamedTuple):
     value: float
     left: Array
     tau: Array
-    warm: list[WarmPrices]
+    warm: list[MatchingPrices]
     kept: bool = False
 
 
@@ -92,7 +91,7 @@ class Cohort:
     score: Array
     scaling: Scaling
 
-    def at(self, family: Family, warm: list[WarmPrices]) -> DualPoint:
+    def at(self, family: Family, warm: list[MatchingPrices]) -> DualPoint:
         """O(edges) a sweep."""
         scores = self.score - family.cut(self.structure)
         log_z, tau, warm = self.scaling.many(Batch.of(self.structure, count=1), scores, warm)
@@ -100,9 +99,9 @@ class Cohort:
 
     def left(self, family: Family, tau: Array) -> Array:
         """(|S| − 1)/2 − Σ τ inside S: D's slope."""
-        table = self._table(tau)
         inside = family.sets.T.astype(float)
-        return np.asarray((family.sets.sum(axis=1) - 1 - (inside * (table @ inside)).sum(0)) / 2.0)
+        held = (inside * (self._table(tau) @ inside)).sum(0)
+        return np.asarray((family.sets.sum(axis=1) - 1 - held) / 2.0)
 
     def curvature(self, family: Family, tau: Array) -> Array:
         """D's Hessian: A M Aᵀ of the sets' edges A, M the slopes of τ by scores over the degrees.
@@ -166,7 +165,7 @@ class Cohort:
         return float(np.abs(at.left[free]).max(initial=0.0))
 
     def repriced(
-        self, family: Family, warm: list[WarmPrices], broken: Marks
+        self, family: Family, warm: list[MatchingPrices], broken: Marks
     ) -> tuple[Family, DualPoint]:
         """The least D over all odd sets, from a family and what is broken without it."""
         for _ in range(ROUNDS):
@@ -192,13 +191,13 @@ class Cohort:
 class HullState(NamedTuple):
     """Where the next call starts: scaling's state, and odd sets with prices by example."""
 
-    scaling: list[WarmPrices]
+    scaling: list[MatchingPrices]
     sets: dict[int, Family]
     mixtures: Any = None  # flags of examples whose last τ breaks no odd set
 
 
 @dataclass(frozen=True)
-class HullScaling(Routine):
+class HullScaling(Scaling):
     """:class:`Scaling` over the hull: where an odd set of a general graph binds, it has a price.
 
     ``coarser`` it is scaling over the degrees alone: a fit looks for sets near its end. Examples
@@ -206,48 +205,47 @@ class HullScaling(Routine):
     says so.
     """
 
-    scaling: Scaling
-    coarse: bool = False
-
     @classmethod
-    def serve(cls, entropy: Entropy) -> HullScaling | None:
+    def serve(cls, entropy: Entropy) -> Self | None:
         """Matchings that scaling serves, if any of them has odd cycles."""
-        scaling = Scaling.serve(entropy)
-        if scaling is None or scaling.rho < LOW or not any(map(_odd, entropy.batch.structures)):
-            return None
-        return cls(scaling)
-
-    def alike(self, batch: Batch[Any]) -> tuple[Array, Array] | None:
-        return self.scaling.alike(batch)
-
-    def coarser(self, tol: float) -> HullScaling:
-        coarse = self.scaling.coarser(tol)
-        return self if coarse is self.scaling else HullScaling(coarse, coarse=True)
+        found = super().serve(entropy)
+        odd = map(_searchable, entropy.batch.structures)
+        return found if found is not None and found.rho >= LOW and any(odd) else None
 
     def over(self, polytope: str) -> Routine:
-        return self if HULL in polytope else self.scaling
+        return self if HULL in polytope else Scaling(self.rho, self.residual, self.sweeps)
 
     def many(self, batch: Batch[Any], scores: Array, warm: HullState | None = None) -> Beliefs:
         """Over the degrees; then example by example, where sets bind or did in the last call."""
         scores = batch.vector(scores, "scores")
-        log_z, tau, state = self.scaling.many(batch, scores, warm and warm.scaling)
+        log_z, tau, state = super().many(batch, scores, warm and warm.scaling)
         sets = {} if warm is None else warm.sets
-        if self.coarse:
+        if self.residual > Scaling.residual:
             return Beliefs(log_z, tau, HullState(state, sets))
         kept, mixtures = dict[int, Family](), np.zeros(len(batch), dtype=bool)
-        for (structure, members), here in zip(batch.groups(), state, strict=True):
-            mixtures[members] = _odd(structure)
-            for i, broken in _broken(structure, batch.rows(tau, members)):
+        for (structure, members), prices in zip(batch.groups(), state, strict=True):
+            if not _searchable(structure):
+                continue
+            mixtures[members], rows = True, batch.rows(tau, members)
+            few = structure.n_nodes <= SMALL  # then all at once
+            proven = structure.in_hull(rows) if few else calm(structure, rows)
+            for i in np.flatnonzero(~proven).tolist():
                 m = int(members[i])
-                mixtures[m] = False
-                if broken is None:
+                if late():
+                    mixtures[m] = False
                     continue
-                place, own = batch.coordinates(m), replace(self.scaling, residual=FINE)
+                if not few and odd_set_proof(structure, rows[i]):
+                    continue
+                broken = violated_sets(structure, rows[i])
+                if not len(broken):
+                    continue
+                place, own = batch.coordinates(m), [MatchingPrices(*(p[i : i + 1] for p in prices))]
+                one = Cohort(structure, scores[place], Scaling(self.rho, FINE, self.sweeps))
                 before = sets.get(m, Family(broken[:0], np.zeros(0)))
-                one = Cohort(structure, scores[place], own)
-                kept[m], found = one.repriced(before, [here.at(slice(i, i + 1))], broken)
+                kept[m], found = one.repriced(before, own, broken)
                 log_z[m], tau[place], mixtures[m] = found.value, found.tau, found.kept
-                here.put(slice(i, i + 1), found.warm[0])
+                for mine, fresh in zip(prices, found.warm[0], strict=True):
+                    mine[i] = fresh[0]
         return Beliefs(log_z, tau, HullState(state, kept, mixtures))
 
     def mixtures(self, warm: HullState) -> Any:
@@ -256,16 +254,15 @@ class HullScaling(Routine):
     def above(self, batch: Batch[Any], scores: Array, warm: HullState, value: Array) -> Array:
         """By the prices of sets and nodes: a bound over the hull, whatever they are."""
         scores = batch.vector(scores, "scores")
-        value = as_numbers(value, "values")
         cut, worth = np.zeros(batch.size), np.zeros(len(batch))
         for m, family in warm.sets.items():
             cut[batch.coordinates(m)] = family.cut(batch.structure(m))
             worth[m] = family.worth
-        within = self.scaling.above(batch, scores - cut, warm.scaling, value - worth)
-        return np.asarray(within + worth)
+        value = as_numbers(value, "values") - worth
+        return np.asarray(super().above(batch, scores - cut, warm.scaling, value) + worth)
 
-    def pack(self, warm: HullState) -> Tree:
-        return self.scaling.pack(warm.scaling), {m: tuple(kept) for m, kept in warm.sets.items()}
+    def pack(self, warm: HullState) -> Tree:  # type: ignore[override]
+        return super().pack(warm.scaling), {m: tuple(kept) for m, kept in warm.sets.items()}
 
     def unpack(self, batch: Batch[Any], tree: Tree) -> HullState:
         scaling, sets = tree
@@ -275,7 +272,7 @@ class HullScaling(Routine):
             if not ((price > 0) & (flags.sum(axis=1) % 2 == 1)).all():
                 raise ValueError("odd sets with prices expected")
         known = {m: Family(*kept) for m, kept in sets.items()}
-        return HullState(self.scaling.unpack(batch, scaling), known)
+        return HullState(super().unpack(batch, scaling), known)
 
 
 def binding(entropy: Entropy, scores: Array) -> list[Marks]:
@@ -286,21 +283,7 @@ def binding(entropy: Entropy, scores: Array) -> list[Marks]:
     return [sets[m].sets if m in sets else none for m in range(len(batch))]
 
 
-def _broken(structure: Any, rows: Array) -> Iterator[tuple[int, Marks | None]]:
-    """The rows that break odd sets, and the sets; None where there was no time to look."""
-    if not _odd(structure):
-        return
-    few = structure.n_nodes <= SMALL  # then all at once
-    for i in np.flatnonzero(~(structure.in_hull(rows) if few else calm(structure, rows))).tolist():
-        if late():
-            yield i, None
-        elif few or not odd_set_proof(structure, rows[i]):
-            sets = violated_sets(structure, rows[i])
-            if len(sets):
-                yield i, sets
-
-
-def _odd(structure: Any) -> bool:
+def _searchable(structure: Any) -> bool:
     """A general graph on which odd sets can be looked up."""
     if type(structure) is not Matching or structure.graph.sides is not None:
         return False

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching import Scaling, cold_state, prepared
+from mlestruct.inference.matching import MatchingPrices, Scaling, live_edges
 from mlestruct.native._door import MatchingAim, matching_infer
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
@@ -20,17 +20,18 @@ WIDTH = 1e-6
 
 def counted(structure, score, rho):
     """(Newton steps, most turns of conjugate gradients in one) of a cold start."""
-    graph, centre = prepared(structure)
-    state, aim = cold_state(graph, 1).native(graph), MatchingAim(rho, 1e-11, 10_000)
-    given, tau = graph.gather(score[None]), np.empty(graph.live)
-    matching_infer(graph.native, aim, state, given, centre, tau, np.empty(1))
+    graph, edge, _, centre = live_edges(structure)
+    state = MatchingPrices.cold(graph, 1, 0.5).native(graph)
+    given = score if edge is None else score[edge]
+    aim, tau = MatchingAim(rho, 1e-11, 10_000), np.empty(graph.live)
+    matching_infer(graph, aim, state, given, centre, tau, np.empty(1))
     return state.report[3:]
 
 
 def check(structure, score, rho=0.5, steps=40, turns=200, seconds=1.0):
     """Both counts, the width of the proven interval, and ten times the processor time."""
     batch, routine = Batch.of(structure, count=1), Scaling(rho)
-    prepared(structure)
+    live_edges(structure)
     begun = time.process_time()
     found = routine.many(batch, score)
     took = time.process_time() - begun

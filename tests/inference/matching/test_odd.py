@@ -84,7 +84,7 @@ def test_odd_sets_bind_in_these_laws():
         rng, structure = np.random.default_rng([seed, 50]), STRUCTURES["K_8"]()
         batch = ms.Batch.of(structure, count=1)
         score = grouped(rng, structure, 8.0)
-        over, within = Scaling(0.5).many(batch, score), HullScaling(Scaling(0.5)).many(batch, score)
+        over, within = Scaling(0.5).many(batch, score), HullScaling(0.5).many(batch, score)
         assert within.log_z[0] <= over.log_z[0] + 1e-9
         bound += within.log_z[0] < over.log_z[0] - 1e-3
         assert (within.log_z[0] < over.log_z[0] - 1e-3) == (not mixed(structure, over.tau))
@@ -97,7 +97,7 @@ def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, 
     """And of the optimum: what proves an answer needs nothing of how it was found."""
     structure = ms.Matching(7 if kind == "partial" else 8, kind=kind)
     batch = ms.Batch.of(structure, count=1)
-    entropy, direct = Entropy.of(batch, rho), HullScaling(Scaling(rho))
+    entropy, direct = Entropy.of(batch, rho), HullScaling(rho)
     corners, n = listed(structure), structure.n_nodes
     for _ in range(30):
         score = rng.choice([0.3, 3.0, 20.0]) * rng.standard_normal(structure.size)
@@ -105,7 +105,7 @@ def test_any_odd_sets_at_any_prices_bound_the_value_of_every_mixture(kind, rho, 
         for row in sets:
             row[rng.permutation(n)[: rng.choice([3, 5, 7])]] = True
         price = rng.choice([0.0, 0.1, 2.0, 30.0], 4)
-        scaled = direct.scaling.many(batch, score).warm
+        scaled = Scaling(direct.rho).many(batch, score).warm
         upper = direct.above(batch, score, HullState(scaled, {0: Family(sets, price)}), np.zeros(1))
         share = rng.dirichlet(np.full(len(corners), 0.05), 50)
         points = np.vstack([share @ corners, corners])
