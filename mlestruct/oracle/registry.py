@@ -80,8 +80,8 @@ class Entry:
     polytope: str | None = HULL
 
 
-QPBO = "mlestruct_oracles.qpbo_oracle:QPBO"
-CUT = "mlestruct_oracles.qpbo_oracle:GraphCut"
+QPBO = "mlestruct_oracles.qpbo:QPBO"
+CUT = "mlestruct_oracles.qpbo:GraphCut"
 LOCAL, MATCHINGS = "local polytope", "convex hull of matchings"
 
 CATALOGUE = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import mlestruct_oracles
 import numpy as np
 import pytest
-from mlestruct_oracles.qpbo_oracle import QPBO, GraphCut
+from mlestruct_oracles.qpbo import QPBO, GraphCut
 
 import mlestruct as ms
 from mlestruct import Batch, FactorGraph, Infeasible, grid

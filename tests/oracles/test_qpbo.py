@@ -5,8 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from mlestruct_oracles import maxflow
-from mlestruct_oracles.qpbo import Flows, graph_cut, qpbo
+from mlestruct_oracles.qpbo import graph_cut, qpbo
 from scipy.optimize import linprog
 
 from mlestruct.errors import Infeasible
@@ -236,26 +235,6 @@ def test_permutation(rng):
     np.testing.assert_array_equal(other.upper, qpbo(edges, unary, pair).upper)
 
 
-@pytest.mark.parametrize("sign", ["attractive", "balanced", "mixed"])
-def test_flows_change_no_answer(sign, rng):
-    """Re-solves from the last flows give a fresh solve's answer bit for bit, however far apart."""
-    for n in (2, 6, 30):
-        edges = random_edges(rng, n, 0.9 if n < 30 else 0.1)
-        models, flows = 40, Flows(40, len(edges))
-        unary, pair = random_models(rng, models, edges, n, sign, 0.5, whole=True)
-        for step in (1e-3, 0.1, 1.0, 3.0, 1e-9, 1e9, 1e-300, 1e250):
-            fresh, resumed = qpbo(edges, unary, pair), qpbo(edges, unary, pair, flows=flows)
-            for one, other in zip(fresh, resumed, strict=True):
-                np.testing.assert_array_equal(one, other)
-            unary = unary + step * rng.normal(size=unary.shape)
-            pair = pair + step * rng.normal(size=pair.shape)
-
-
-def test_flows_of_another_batch_raise():
-    with pytest.raises(ValueError, match=r"flows are of \(2, 3\)"):
-        qpbo(TRIANGLE, np.zeros((1, 3, 2)), np.zeros((1, 3, 2, 2)), flows=Flows(2, 3))
-
-
 # --- forbidden entries ---------------------------------------------------------------------------
 
 
@@ -400,10 +379,9 @@ def test_an_absent_pymaxflow_says_how_to_install_it(monkeypatch, found):
     """Or another package of the same module name in its place."""
     monkeypatch.setitem(sys.modules, "maxflow", found)
     with pytest.raises(ImportError, match=r"pip install 'mlestruct\[pymaxflow\]'"):
-        maxflow.resolve("pymaxflow")
-    assert maxflow.resolve(None).name == "compiled"
+        qpbo(TRIANGLE, np.zeros((1, 3, 2)), np.zeros((1, 3, 2, 2)), "pymaxflow")
 
 
 def test_unknown_back_ends_raise():
     with pytest.raises(ValueError, match=r"'qpbo'.*compiled.*pymaxflow"):
-        maxflow.resolve("qpbo")
+        qpbo(TRIANGLE, np.zeros((1, 3, 2)), np.zeros((1, 3, 2, 2)), "qpbo")

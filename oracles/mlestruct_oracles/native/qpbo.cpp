@@ -4,19 +4,26 @@
 // With s = q - 1/2 in [-1/2, 1/2] for q = P(state 1), and every edge's table at its best for the
 // q's, twice the relaxed score is a constant plus
 //
-//     sum_i field_i s_i - sum_e |coupling_e| |s_i - sign(coupling_e) s_j|.
+//     sum_i field_i s_i - sum_e |coupling_e| |s_i - sign(coupling_e) s_j|,
+//     coupling = p00 + p11 - p01 - p10,
+//     field_i = 2(u1 - u0) + sum_e (sum of row 1 - sum of row 0 of e's table, seen from i).
 //
 // Where flipping some nodes makes all couplings of a component attract, that is a cut of one flow
 // node per node. Elsewhere s and -s become two flow nodes, and s = 0 where they are on one side.
+//
+// Differences of scores are scaled by a power of two and rounded to whole numbers, of which all
+// sums are exact. What rounding may cost is added to the bound; whole scores lose nothing.
 #include "qpbo.h"
 
-#include "lanes.h"
+#include <initializer_list>
+
+#include "include/max_flow.h"
 
 namespace {
 
-constexpr int64_t NONE = -1;
-constexpr int64_t BITS = 52;  // of whole numbers, whose doubles are exact, too
+constexpr double ROUNDING = 1.8e-15;  // of an edge's scores: if it repels by less, it does not
 constexpr double TINIEST = 4.9406564584124654e-324;
+enum Refusal : int64_t { SOLVED, NODE_FORBIDDEN, EDGE_FORBIDDEN, EDGE_REPELS, ALL_FORBIDDEN };
 
 // x = m 2^e with 1/2 <= m < 1: return e, and 0 for 0.
 int64_t exponent(double x) {
@@ -51,16 +58,14 @@ double well_above(double bound) {
     return bound > 0 ? Scale(exponent(below) + 1)(1.0) : 1.0;
 }
 
-// a + b as rounded, and the size of what rounding took from it (Knuth).
+// a + b as rounded, and what rounding took from it (Knuth).
 struct Sum {
     double total, slip;
 };
 INLINE Sum two_sum(double a, double b) {
     const double total = a + b, part = total - a;
-    return {total, __builtin_fabs((a - (total - part)) + (b - part))};
+    return {total, (a - (total - part)) + (b - part)};
 }
-
-// --- forbidden states and pairs ---------------------------------------------------------------
 
 // Largest minus least finite score, -1 if there is none.
 double range(const double *score, int64_t count) {
@@ -102,72 +107,6 @@ bool lift(double *table, int end, double *node) {
         }
     return true;
 }
-
-// A vertex that uses a forbidden entry puts at least 1/2 on it. So an entry costs, below the least
-// finite one of its table: on an edge more than twice the range of all the model's finite scores;
-// at a node more than twice what its own and its edges' tables can give (penalties included),
-// which no neighbour outweighs. The second is local, so clamping nodes costs no precision.
-// `reach` is room for a number per node. Return -1, or a node, or nodes + an edge.
-int64_t soften(const pairwise &p, double *unary, double *pair, double *reach) {
-    for (int64_t e = 0; e < p.edges; ++e)
-        for (int end = 0; end < 2; ++end)
-            if (!lift(pair + 4 * e, end, unary + 2 * p.ends[2 * e + end])) return p.nodes + e;
-    double total = 0.0;
-    for (int64_t i = 0; i < p.nodes; ++i) {
-        reach[i] = range(unary + 2 * i, 2);
-        if (reach[i] < 0) return i;
-        total += reach[i];
-    }
-    for (int64_t e = 0; e < p.edges; ++e) total += range(pair + 4 * e, 4);
-    const double cost = well_above(2 * total);
-    for (int64_t e = 0; e < p.edges; ++e) {
-        const double finite = range(pair + 4 * e, 4), spread = finite + fill(pair + 4 * e, 4, cost);
-        reach[p.ends[2 * e]] += spread;
-        reach[p.ends[2 * e + 1]] += spread;
-    }
-    for (int64_t i = 0; i < p.nodes; ++i) fill(unary + 2 * i, 2, well_above(2 * reach[i]));
-    return NONE;
-}
-
-// --- the signed form --------------------------------------------------------------------------
-
-// Couplings, what edges add to the fields of their ends, and rounding errors, without branches.
-void differences(int64_t edges, const double *__restrict pair, double *__restrict coupling,
-                 double *__restrict down, double *__restrict right, double *__restrict slips) {
-    for (int64_t e = 0; e < edges; ++e) {
-        const double *t = pair + 4 * e;
-        const Sum down0 = two_sum(t[2], -t[0]), down1 = two_sum(t[3], -t[1]);
-        const Sum right0 = two_sum(t[1], -t[0]), right1 = two_sum(t[3], -t[2]);
-        const Sum both = two_sum(right1.total, -right0.total);
-        const Sum first = two_sum(down0.total, down1.total);
-        const Sum second = two_sum(right0.total, right1.total);
-        coupling[e] = both.total;
-        down[e] = first.total;
-        right[e] = second.total;
-        slips[e] = down0.slip + down1.slip + 2 * (right0.slip + right1.slip) + both.slip +
-                   first.slip + second.slip;
-    }
-}
-
-// Round numbers times 2^shift in place of `to`. Return the sum of what that changed.
-double round_scaled(int64_t count, const double *from, double *to, int64_t shift) {
-    const Scale scale(shift);
-    double lost = 0.0;
-    for (int64_t k = 0; k < count; ++k) {
-        const double scaled = scale(from[k]), whole = nearest_whole(scaled);
-        lost += scaled == 0 && from[k] != 0 ? TINIEST : __builtin_fabs(scaled - whole);
-        to[k] = whole;
-    }
-    return lost;
-}
-
-double greatest_size(int64_t count, const double *from) {
-    double most = 0.0;
-    for (int64_t k = 0; k < count; ++k) most = larger(__builtin_fabs(from[k]), most);
-    return most;
-}
-
-// --- gauge ------------------------------------------------------------------------------------
 
 // Components as trees by union-find. `parity` says whether a node and its parent are to be alike.
 struct Components {
@@ -211,22 +150,21 @@ struct Components {
     }
 
     // Components under couplings other than 0 between nodes where `among` (if given) is 0.
-    void gauge(const signed_models &s, int64_t k, const int8_t *among, int8_t *flip,
+    void gauge(const pairwise &p, const double *coupling, const int8_t *among, int8_t *flip,
                bool *balanced) {
-        const double *coupling = s.coupling + k * s.edges;
         bool repels = false;
-        for (int64_t e = 0; e < s.edges; ++e) repels |= coupling[e] < 0;
-        for (int64_t i = 0; i < s.nodes; ++i) {
+        for (int64_t e = 0; e < p.edges; ++e) repels |= coupling[e] < 0;
+        for (int64_t i = 0; i < p.nodes; ++i) {
             parent[i] = i;
             parity[i] = 1;
             good[i] = true;
         }
-        for (int64_t e = 0; repels && e < s.edges; ++e) {
-            const int64_t i = s.ends[2 * e], j = s.ends[2 * e + 1];
+        for (int64_t e = 0; repels && e < p.edges; ++e) {
+            const int64_t i = p.ends[2 * e], j = p.ends[2 * e + 1];
             if (coupling[e] == 0 || (among && (among[i] || among[j]))) continue;
             unite(i, j, coupling[e] > 0 ? 1 : -1);
         }
-        for (int64_t i = 0; i < s.nodes; ++i) {
+        for (int64_t i = 0; i < p.nodes; ++i) {
             const int64_t root = find(i);
             balanced[i] = good[root];
             flip[i] = root != i ? parity[i] : 1;
@@ -234,37 +172,43 @@ struct Components {
     }
 };
 
-// --- flows ------------------------------------------------------------------------------------
+// Differences of scores in whole numbers, and what rounding took from them.
+struct Rounding {
+    Scale scale, back;
+    double lost = 0.0, slips = 0.0;
 
-// How an edge stands in the flow graph: 0 not at all, 1 or 2 by two arcs (attractive, repulsive),
-// 3 to 6 by one (its first node flipped or not).
-int8_t layout_of(const signed_models &s, int64_t k, int64_t e) {
-    const double coupling = s.coupling[k * s.edges + e];
-    if (coupling == 0) return 0;
-    const int64_t i = k * s.nodes + s.ends[2 * e];
-    return static_cast<int8_t>((s.balanced[i] ? 4 + s.flip[i] : 1) + (coupling < 0));
-}
+    explicit Rounding(int64_t shift) : scale(shift), back(-shift) {}
 
-int arcs_of(int8_t layout) { return layout == 0 ? 0 : layout <= 2 ? 2 : 1; }
+    double difference(double a, double b) {
+        const Sum exact = two_sum(a, -b);
+        const double scaled = scale(exact.total), whole = nearest_whole(scaled);
+        lost += scaled == 0 && exact.total != 0 ? TINIEST : __builtin_fabs(scaled - whole);
+        slips += __builtin_fabs(exact.slip);
+        return whole;
+    }
 
-// --- the answer -------------------------------------------------------------------------------
+    // All of it, in scores; the factor covers the rounding of these sums themselves.
+    double cost() const {
+        const double all = (back(lost) + slips) * (1 + 1e-9);
+        return lost > 0 ? larger(all, TINIEST) : all;
+    }
+};
 
-// A sum with a second word for what rounding took (Neumaier 1974), and that word's size.
+// A sum with a second word for what rounding took, and that word's size.
 struct Total {
     double total = 0.0, lost = 0.0, slips = 0.0;
 
     void add(double term) {
-        const double fresh = total + term, part = fresh - total;
-        double slip = (total - (fresh - part)) + (term - part);
-        slip = slip == slip ? slip : 0.0;  // -inf makes it NaN
-        total = fresh;
+        const Sum sum = two_sum(total, term);
+        const double slip = sum.slip == sum.slip ? sum.slip : 0.0;  // -inf makes it NaN
+        total = sum.total;
         lost += slip;
         slips += __builtin_fabs(slip);
     }
 };
 
-// Products of the ends' tables where an end is integral; else 1/2 on the diagonal if coupling >= 0,
-// on the other one if not.
+// Products of the ends' tables where an end is integral; else 1/2 on the diagonal if the edge
+// attracts, on the other one if not.
 void complete_edge(const double *score, int first, int second, bool attracts, double *edge,
                    Total &total) {
     for (int k = 0; k < 4; ++k) edge[k] = 0.0;
@@ -284,164 +228,199 @@ void complete_edge(const double *score, int first, int second, bool attracts, do
         }
 }
 
+// One model at a time: its finite scores, its signed form, and its cut.
+struct Model {
+    const pairwise &p;
+    bool attractive;
+    double *unary, *pair;  // scores, finite ones in the place of minus infinity
+    double *reach, *field, *coupling;
+    int8_t *flip, *side, *other_flip;
+    bool *balanced, *other_balanced;
+    int32_t *first;  // a node's first flow node
+    int64_t *place;
+    double cost;
+    Components components;
+    Cut cut{};
+
+    Model(const pairwise &given, bool cuts, Arena &arena, int64_t *where)
+        : p(given), attractive(cuts), place(where), components(arena, given.nodes) {
+        unary = arena.array<double>(2 * p.nodes);
+        pair = arena.array<double>(4 * p.edges);
+        for (double **each : {&reach, &field}) *each = arena.array<double>(p.nodes);
+        coupling = arena.array<double>(p.edges);
+        for (int8_t **each : {&flip, &side, &other_flip}) *each = arena.array<int8_t>(p.nodes);
+        for (bool **each : {&balanced, &other_balanced}) *each = arena.array<bool>(p.nodes);
+        first = arena.array<int32_t>(p.nodes);
+        if (!cut.reserve(arena, 2 * p.nodes, 2 * p.edges)) arena.failed = true;
+    }
+
+    Refusal refuse(Refusal why, int64_t at) const {
+        place[1] = at;
+        return why;
+    }
+
+    // Make the flow graph of a model.
+    Refusal prepare(int64_t k) {
+        place[0] = k;
+        std::memcpy(unary, p.unary + k * p.nodes * 2, p.nodes * 2 * sizeof(double));
+        std::memcpy(pair, p.pair + k * p.edges * 4, p.edges * 4 * sizeof(double));
+        Refusal found = soften();
+        if (found == SOLVED) found = sign();
+        if (found != SOLVED) return found;
+        components.gauge(p, coupling, nullptr, flip, balanced);
+        cut.nodes = cut.edges = 0;
+        for (int64_t i = 0; i < p.nodes; ++i) {
+            first[i] = cut.add_node(balanced[i] ? field[i] * flip[i] : field[i]);
+            if (!balanced[i]) cut.add_node(-field[i]);
+        }
+        for (int64_t e = 0; e < p.edges; ++e) {
+            const int64_t i = p.ends[2 * e], j = p.ends[2 * e + 1];
+            const double most = __builtin_fabs(coupling[e]);
+            if (most == 0) continue;
+            const int32_t crossed = !balanced[i] && coupling[e] < 0;
+            cut.add_edge(first[i], first[j] + crossed, most);
+            if (!balanced[i]) cut.add_edge(first[i] + 1, first[j] + 1 - crossed, most);
+        }
+        return SOLVED;
+    }
+
+    // A vertex that uses a forbidden entry puts at least 1/2 on it. So an entry costs, below the
+    // least finite one of its table: on an edge more than twice the range of all the model's finite
+    // scores; at a node more than twice what its own and its edges' tables can give (penalties
+    // included), which no neighbour outweighs. The second is local, so clamping nodes costs no
+    // precision.
+    Refusal soften() {
+        double least = 0.0;
+        for (int64_t k = 0; k < 2 * p.nodes; ++k) least = smaller(unary[k], least);
+        for (int64_t k = 0; k < 4 * p.edges; ++k) least = smaller(pair[k], least);
+        if (least > -INF) return SOLVED;
+        for (int64_t e = 0; e < p.edges; ++e)
+            for (int end = 0; end < 2; ++end)
+                if (!lift(pair + 4 * e, end, unary + 2 * p.ends[2 * e + end]))
+                    return refuse(EDGE_FORBIDDEN, e);
+        double total = 0.0;
+        for (int64_t i = 0; i < p.nodes; ++i) {
+            reach[i] = range(unary + 2 * i, 2);
+            if (reach[i] < 0) return refuse(NODE_FORBIDDEN, i);
+            total += reach[i];
+        }
+        for (int64_t e = 0; e < p.edges; ++e) total += range(pair + 4 * e, 4);
+        const double price = well_above(2 * total);
+        for (int64_t e = 0; e < p.edges; ++e) {
+            const double finite = range(pair + 4 * e, 4);
+            const double spread = finite + fill(pair + 4 * e, 4, price);
+            reach[p.ends[2 * e]] += spread;
+            reach[p.ends[2 * e + 1]] += spread;
+        }
+        for (int64_t i = 0; i < p.nodes; ++i) fill(unary + 2 * i, 2, well_above(2 * reach[i]));
+        return SOLVED;
+    }
+
+    // Fields and couplings in whole numbers whose sums stay below 2^52, so that twice a capacity,
+    // an arc's most, is exact, too.
+    Refusal sign() {
+        double most = 0.0;
+        for (int64_t i = 0; i < p.nodes; ++i)
+            reach[i] = 2 * __builtin_fabs(unary[2 * i + 1] - unary[2 * i]);
+        for (int64_t e = 0; e < p.edges; ++e) {
+            const double *t = pair + 4 * e, down0 = t[2] - t[0], down1 = t[3] - t[1];
+            reach[p.ends[2 * e]] += __builtin_fabs(down0) + __builtin_fabs(down1);
+            reach[p.ends[2 * e + 1]] +=
+                2 * __builtin_fabs(t[1] - t[0]) + __builtin_fabs(down1 - down0);
+        }
+        for (int64_t i = 0; i < p.nodes; ++i) most = larger(most, reach[i]);
+        Rounding whole(52 - exponent(most * (1 + 1e-9)));
+        for (int64_t i = 0; i < p.nodes; ++i)
+            field[i] = 2 * whole.difference(unary[2 * i + 1], unary[2 * i]);
+        for (int64_t e = 0; e < p.edges; ++e) {
+            const double *t = pair + 4 * e;
+            const double down0 = whole.difference(t[2], t[0]), right = whole.difference(t[1], t[0]);
+            double down1 = whole.difference(t[3], t[1]);
+            const double found = (t[3] - t[1]) - (t[2] - t[0]);
+            if (attractive && found < 0) {
+                double size = 0.0;
+                for (int k = 0; k < 4; ++k) size += __builtin_fabs(t[k]);
+                if (found < -ROUNDING * size) return refuse(EDGE_REPELS, e);
+                whole.lost += down0 - down1;
+                down1 = down0;
+            }
+            coupling[e] = down1 - down0;
+            field[p.ends[2 * e]] += down0 + down1;
+            field[p.ends[2 * e + 1]] += 2 * right + coupling[e];
+        }
+        cost = whole.cost();
+        return SOLVED;
+    }
+
+    // Read 2 s off the cut: 1 or -1, or 0 where both flow nodes of a node are on the same side. The
+    // score is constant along a half component without frustration: take its end.
+    template <class Sink>
+    void read(Sink on_sinks_side) {
+        bool halves = false;
+        for (int64_t i = 0; i < p.nodes; ++i) {
+            const bool sink = on_sinks_side(first[i]);
+            side[i] = sink ? 1 : -1;
+            if (balanced[i])
+                side[i] = static_cast<int8_t>(side[i] * flip[i]);
+            else if (sink == on_sinks_side(first[i] + 1))
+                side[i] = 0, halves = true;
+        }
+        if (halves) components.gauge(p, coupling, side, other_flip, other_balanced);
+        for (int64_t i = 0; halves && i < p.nodes; ++i)
+            if (side[i] == 0 && other_balanced[i]) side[i] = static_cast<int8_t>(-other_flip[i]);
+    }
+
+    // Write the tables of the sides, and a bound on the best score.
+    Refusal complete(int64_t k, double *node, double *edge, double *upper) const {
+        const double *own = p.unary + k * p.nodes * 2, *pairs = p.pair + k * p.edges * 4;
+        Total total;
+        for (int64_t i = 0; i < p.nodes; ++i) {
+            node[2 * i + 1] = 0.5 + 0.5 * side[i];
+            node[2 * i] = 1.0 - node[2 * i + 1];
+            for (int a = side[i] > 0; a < 1 + (side[i] >= 0); ++a)
+                total.add(node[2 * i + a] * own[2 * i + a]);
+        }
+        for (int64_t e = 0; e < p.edges; ++e)
+            complete_edge(pairs + 4 * e, side[p.ends[2 * e]], side[p.ends[2 * e + 1]],
+                          coupling[e] >= 0, edge + 4 * e, total);
+        const double score = total.total + total.lost;
+        const double terms = static_cast<double>(2 * p.nodes + 4 * p.edges + 2);
+        const double doubt = cost + total.slips * 1.2e-16 * terms;
+        *upper = doubt > 0 ? next_above(score + doubt) : score;
+        return score > -INF ? SOLVED : refuse(ALL_FORBIDDEN, 0);
+    }
+};
+
 }  // namespace
 
-int64_t qpbo_soften(const pairwise *p, double *unary, double *pair) {
+int64_t qpbo_solve(const pairwise *p, bool attractive, const bool *sink, double *node, double *edge,
+                   double *upper, int64_t *place) {
     Arena arena;
-    double *reach = arena.array<double>(p->nodes);
-    if (arena.failed) return NO_MEMORY;
-    std::memcpy(unary, p->unary, p->models * p->nodes * 2 * sizeof(double));
-    std::memcpy(pair, p->pair, p->models * p->edges * 4 * sizeof(double));
-    for (int64_t k = 0; k < p->models; ++k) {
-        const int64_t found = soften(*p, unary + k * p->nodes * 2, pair + k * p->edges * 4, reach);
-        if (found != NONE) return k * (p->nodes + p->edges) + found;
-    }
-    return NONE;
-}
-
-status qpbo_signed_form(const pairwise *p, double *field, double *coupling, double *error) {
-    Arena arena;
-    double *down = arena.array<double>(p->edges), *right = arena.array<double>(p->edges);
-    double *slips = arena.array<double>(p->edges);
+    Model model(*p, attractive, arena, place);
     if (arena.failed) return NO_MEMORY;
     for (int64_t k = 0; k < p->models; ++k) {
-        const double *unary = p->unary + k * p->nodes * 2;
-        double *own = field + k * p->nodes, lost = 0.0;
-        for (int64_t i = 0; i < p->nodes; ++i) {
-            const Sum sum = two_sum(2 * unary[2 * i + 1], -2 * unary[2 * i]);
-            own[i] = sum.total;
-            lost += sum.slip;
-        }
-        differences(p->edges, p->pair + k * p->edges * 4, coupling + k * p->edges, down, right,
-                    slips);
-        for (int64_t e = 0; e < p->edges; ++e) {
-            double &first = own[p->ends[2 * e]], &second = own[p->ends[2 * e + 1]];
-            const Sum one = two_sum(first, down[e]), other = two_sum(second, right[e]);
-            first = one.total;
-            second = other.total;
-            lost += slips[e] + one.slip + other.slip;
-        }
-        error[k] = lost;
+        Refusal found = model.prepare(k);
+        if (found != SOLVED) return found;
+        if (!sink) model.cut.solve();
+        model.read([&](int64_t i) { return sink ? sink[i] : model.cut.on_sinks_side(i); });
+        found = model.complete(k, node + k * p->nodes * 2, edge + k * p->edges * 4, upper + k);
+        if (found != SOLVED) return found;
     }
-    return OK;
+    return SOLVED;
 }
 
-void qpbo_whole(const pairwise *p, double *field, const double *coupling, double *rounded,
-                double *slack, int64_t *shift) {
-    for (int64_t k = 0; k < p->models; ++k) {
-        double *own = field + k * p->nodes;
-        const double *from = coupling + k * p->edges;
-        const double most = larger(greatest_size(p->nodes, own), greatest_size(p->edges, from));
-        shift[k] = BITS - exponent(most);
-        const double lost = round_scaled(p->nodes, own, own, shift[k]) +
-                            round_scaled(p->edges, from, rounded + k * p->edges, shift[k]);
-        // Any two s differ by at most 1; half, because the form is twice the score. The factor
-        // covers the rounding of these sums themselves.
-        slack[k] = 0.5 * (Scale(-shift[k])(lost) + slack[k]) * (1 + 1e-9);
-        if (lost > 0) slack[k] = larger(slack[k], TINIEST);
-    }
-}
-
-int64_t qpbo_flow_graph(const signed_models *s, int64_t *first, int64_t *ends, double *capacity,
-                        double *pull) {
+int64_t qpbo_network(const pairwise *p, bool attractive, int64_t *ends, double *capacity,
+                     double *pull, int64_t *place) {
     Arena arena;
-    Components components(arena, s->nodes);
+    Model model(*p, attractive, arena, place);
     if (arena.failed) return NO_MEMORY;
-    for (int64_t k = 0; k < s->models; ++k)
-        components.gauge(*s, k, nullptr, s->flip + k * s->nodes, s->balanced + k * s->nodes);
-    int64_t nodes = 0, arc = 0;
-    for (int64_t i = 0; i < s->models * s->nodes; ++i) {
-        first[i] = nodes;
-        pull[nodes++] = s->balanced[i] ? s->field[i] * s->flip[i] : s->field[i];
-        if (!s->balanced[i]) pull[nodes++] = -s->field[i];
-    }
-    for (int64_t k = 0; k < s->models; ++k)
-        for (int64_t e = 0; e < s->edges; ++e) {
-            const int8_t layout = layout_of(*s, k, e);
-            const int64_t *own = first + k * s->nodes;
-            for (int copy = 0; copy < arcs_of(layout); ++copy, ++arc) {
-                ends[2 * arc] = own[s->ends[2 * e]] + copy;
-                ends[2 * arc + 1] = own[s->ends[2 * e + 1]] + (copy ^ (layout == 2));
-                capacity[arc] = __builtin_fabs(s->coupling[k * s->edges + e]);
-            }
-        }
-    return arc;
-}
-
-void qpbo_resume(const signed_models *s, const last_flows *last, double *flow) {
-    int64_t arc = 0;
-    for (int64_t k = 0; k < s->models; ++k) {
-        const Scale scale(s->shift[k] - last->shift[k]);
-        for (int64_t e = 0; e < s->edges; ++e) {
-            const int64_t at = k * s->edges + e;
-            const int8_t layout = layout_of(*s, k, e);
-            const double most = __builtin_fabs(s->coupling[at]);
-            for (int copy = 0; copy < arcs_of(layout); ++copy) {
-                const double sent = nearest_whole(scale(last->flow[2 * at + copy]));
-                flow[arc++] = layout != last->layout[at] ? 0.0 : larger(smaller(sent, most), -most);
-            }
-            last->layout[at] = layout;
-        }
-        last->shift[k] = s->shift[k];
-    }
-}
-
-void qpbo_keep(const last_flows *last, const double *flow) {
-    int64_t arc = 0;
-    for (int64_t at = 0; at < last->models * last->edges; ++at)
-        for (int copy = 0; copy < arcs_of(last->layout[at]); ++copy)
-            last->flow[2 * at + copy] = flow[arc++];
-}
-
-status qpbo_sides(const signed_models *s, int64_t, const int64_t *first, const bool *sink,
-                  int8_t *side) {
-    Arena arena;
-    Components components(arena, s->nodes);
-    int8_t *flip = arena.array<int8_t>(s->nodes);
-    bool *balanced = arena.array<bool>(s->nodes);
-    if (arena.failed) return NO_MEMORY;
-    for (int64_t k = 0; k < s->models; ++k) {
-        int8_t *own = side + k * s->nodes;
-        bool halves = false;
-        for (int64_t i = 0; i < s->nodes; ++i) {
-            const int64_t at = k * s->nodes + i;
-            own[i] = sink[first[at]] ? 1 : -1;
-            if (s->balanced[at])
-                own[i] = static_cast<int8_t>(own[i] * s->flip[at]);
-            else if (sink[first[at]] == sink[first[at] + 1])
-                own[i] = 0, halves = true;
-        }
-        // The score is constant along a half component without frustration: take its end.
-        if (halves) components.gauge(*s, k, own, flip, balanced);
-        for (int64_t i = 0; halves && i < s->nodes; ++i)
-            if (own[i] == 0 && balanced[i]) own[i] = static_cast<int8_t>(-flip[i]);
-    }
-    return OK;
-}
-
-int64_t qpbo_complete(const pairwise *p, const double *coupling, const int8_t *side, double *node,
-                      double *edge, double *upper) {
-    int64_t wrong = NONE;
-    for (int64_t k = 0; k < p->models; ++k) {
-        const int8_t *own = side + k * p->nodes;
-        Total total;
-        for (int64_t i = 0; i < p->nodes; ++i) {
-            const int64_t at = 2 * (k * p->nodes + i);
-            node[at + 1] = 0.5 + 0.5 * own[i];
-            node[at] = 1.0 - node[at + 1];
-            for (int a = own[i] > 0; a < 1 + (own[i] >= 0); ++a)
-                total.add(node[at + a] * p->unary[at + a]);
-        }
-        for (int64_t e = 0; e < p->edges; ++e) {
-            const int64_t at = k * p->edges + e;
-            complete_edge(p->pair + 4 * at, own[p->ends[2 * e]], own[p->ends[2 * e + 1]],
-                          coupling[at] >= 0, edge + 4 * at, total);
-        }
-        const double score = total.total + total.lost;
-        const double terms = static_cast<double>(2 * p->nodes + 4 * p->edges + 2);
-        const double doubt = upper[k] + total.slips * 1.2e-16 * terms;
-        if (!(score > -INF) && wrong == NONE) wrong = k;
-        upper[k] = doubt > 0 ? next_above(score + doubt) : score;
-    }
-    return wrong;
+    const Refusal found = model.prepare(0);
+    if (found != SOLVED) return found;
+    const Cut &cut = model.cut;
+    place[0] = cut.nodes;
+    place[1] = cut.edges;
+    for (int64_t i = 0; i < cut.nodes; ++i) pull[i] = -cut.excess[i];
+    for (int64_t k = 0; k < 2 * cut.edges; ++k) ends[k] = cut.ends[k];
+    std::memcpy(capacity, cut.capacity, cut.edges * sizeof(double));
+    return SOLVED;
 }

@@ -1,11 +1,11 @@
-// Binary pairwise models made ready for a minimum cut, and answers read off it.
+// Binary pairwise models: best vertices of the local polytope, or labellings, by minimum cuts.
 #pragma once
 #include "kernel.h"
 
 extern "C" {
 /** Models over the same edges: scores of the states of nodes, and of the pairs of states of edges.
 
-Every edge joins two different nodes. */
+Every edge joins two different nodes. A score of minus infinity forbids its entry. */
 struct pairwise {
     int64_t models;
     int64_t nodes;
@@ -15,87 +15,23 @@ struct pairwise {
     const double *pair N(models * edges * 4);
 };
 
-/** Models in signed form and whole numbers: the scores' times two to the power of ``shift``.
+/** Write the tables of best vertices, and bounds on the best scores, none below what they reach.
 
-:func:`qpbo_flow_graph` finds ``flip`` (1 or -1) and ``balanced``: whether flipping these nodes
-makes all couplings of a node's component attract. */
-struct signed_models {
-    int64_t models;
-    int64_t nodes;
-    int64_t edges;
-    const int64_t *ends N(2 * edges) BELOW(nodes);
-    const double *field N(models * nodes);
-    const double *coupling N(models * edges);
-    const int64_t *shift N(models);
-    int8_t *flip N(models * nodes);
-    bool *balanced N(models * nodes);
-};
+With ``attractive`` no edge may repel. ``sink`` is the side of every node of a cut of
+:func:`qpbo_network`'s graph that is known. Return 0, or why there is no answer, and the model and
+node or edge at ``place``: 1, all states of a node are forbidden; 2, all of an edge is; 3, an edge
+repels; 4, every answer uses a forbidden entry. */
+EXPORT int64_t qpbo_solve(
+    const struct pairwise *p, bool attractive, const bool *sink N(2 * p.nodes) MAYBE,
+    double *node N(p.models * p.nodes * 2), double *edge N(p.models * p.edges * 4),
+    double *upper N(p.models), int64_t *place N(2));
 
-/** Where an earlier solve of the models ended: flow along the (at most two) arcs of every edge, in
-units of two to the power of minus ``shift``, and ``layout``, which arcs these were. */
-struct last_flows {
-    int64_t models;
-    int64_t edges;
-    double *flow N(models * edges * 2);
-    int8_t *layout N(models * edges);
-    int64_t *shift N(models);
-};
+/** Write the flow graph of the first model, whose nodes and edges are counted at ``place``.
 
-/** Copy the scores, with costs in the place of −inf that every best vertex avoids if any point can.
-
-Return -1, or the first model without such a point, times nodes + edges, plus the number of a node
-whose states are all forbidden, or nodes + that of an edge. */
-EXPORT int64_t qpbo_soften(
-    const struct pairwise *p, double *unary N(p.models * p.nodes * 2),
-    double *pair N(p.models * p.edges * 4));
-
-/** Write field and coupling of all models, and the sum of all rounding errors made in them. */
-EXPORT status qpbo_signed_form(
-    const struct pairwise *p, double *field N(p.models * p.nodes),
-    double *coupling N(p.models * p.edges), double *error N(p.models));
-
-/** Scale field (in place) and coupling by powers of two up to 2⁵², and round them.
-
-``slack`` is the error of both, and then what all rounding may cost a score. */
-EXPORT void qpbo_whole(
-    const struct pairwise *p, double *field N(p.models * p.nodes),
-    const double *coupling N(p.models * p.edges), double *rounded N(p.models * p.edges),
-    double *slack N(p.models), int64_t *shift N(p.models));
-
-/** Find which nodes to flip, and write one flow graph for all models.
-
-A balanced node is one flow node, any other is two; ``first`` is a node's first one. There are up
-to two edges for an edge; return how many there are. */
-EXPORT int64_t qpbo_flow_graph(
-    const struct signed_models *s, int64_t *first N(s.models * s.nodes),
-    int64_t *ends N(s.models * s.edges * 4), double *capacity N(s.models * s.edges * 2),
-    double *pull N(s.models * s.nodes * 2));
-
-/** Write the last solve's flows, in the new unit, in the order of the flow graph's edges.
-
-Flow is zero where an edge's arcs are others now. ``last`` takes on the new layout and unit. */
-EXPORT void qpbo_resume(
-    const struct signed_models *s, const struct last_flows *last,
-    double *flow N(s.models * s.edges * 2));
-
-/** Keep the flows of a solve whose layout ``last`` has taken on. */
-EXPORT void qpbo_keep(
-    const struct last_flows *last, const double *flow N(last.models * last.edges * 2));
-
-/** Read 2 s off a cut: 1 or -1, or 0 where both flow nodes of a node are on the same side.
-
-Zeros are left in components only that cannot be balanced. */
-EXPORT status qpbo_sides(
-    const struct signed_models *s, int64_t flow_nodes,
-    const int64_t *first N(s.models * s.nodes) BELOW(flow_nodes), const bool *sink N(flow_nodes),
-    int8_t *side N(s.models * s.nodes));
-
-/** Write the tables of half-integral sides, and bounds on their scores from above.
-
-``upper`` holds what rounding of the scores may have cost, and then the bounds. Return the first
-model that uses a forbidden entry, or -1. */
-EXPORT int64_t qpbo_complete(
-    const struct pairwise *p, const double *coupling N(p.models * p.edges),
-    const int8_t *side N(p.models * p.nodes), double *node N(p.models * p.nodes * 2),
-    double *edge N(p.models * p.edges * 4), double *upper N(p.models));
+The cut is to be least in capacities of cut edges + |pull| of denied nodes: one with positive pull
+wants the sink's side, one with negative pull the source's. All are whole numbers up to 2⁵². Return
+as :func:`qpbo_solve` does. */
+EXPORT int64_t qpbo_network(
+    const struct pairwise *p, bool attractive, int64_t *ends N(4 * p.edges),
+    double *capacity N(2 * p.edges), double *pull N(2 * p.nodes), int64_t *place N(2));
 }

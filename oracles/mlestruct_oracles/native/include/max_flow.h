@@ -1,18 +1,17 @@
-// Boykov and Kolmogorov's two search trees (PAMI 26, 2004): minimum cuts that can resume.
+// Boykov and Kolmogorov's two search trees (PAMI 26, 2004): minimum cuts of undirected graphs.
 //
 // One tree grows from the source's side, one from the sink's. Where they touch, flow is sent from
 // root to root; nodes that a full arc cuts off look for another parent in their tree, or are free
 // again. All numbers are whole and below 2^53, so that no sum is rounded and the cut is exactly
-// minimal. Any flow within the capacities is a start: what it leaves is an equivalent graph.
-#include "max_flow.h"
+// minimal.
+#pragma once
+
+#include "lanes.h"
 
 namespace {
 
 constexpr int32_t NONE = -1, ROOT = -2, ORPHAN = -3;  // in the place of the arc to a parent
 constexpr int32_t FAR = 1 << 30;
-constexpr double EXACT = 9007199254740992.0;  // whole numbers up to 2^53 are doubles
-
-double least(double x, double y) { return x < y ? x : y; }
 
 // One way of an edge; twin is the other way, and rest what still fits. (Memory counts: with the
 // twin's rest here too, large graphs took a tenth longer.)
@@ -38,11 +37,6 @@ struct Ring {
         const int64_t place = first + count++;
         entry[place < size ? place : place - size] = i;
     }
-    void prepend(int32_t i) {
-        first = first > 0 ? first - 1 : size - 1;
-        entry[first] = i;
-        ++count;
-    }
     int32_t take() {
         const int32_t i = entry[first];
         first = first + 1 < size ? first + 1 : 0;
@@ -51,42 +45,93 @@ struct Ring {
     }
 };
 
-struct Graph {
+// The cut least in the capacities of cut edges + |pull| of denied nodes: one with positive pull
+// wants the sink's side, one with negative pull the source's. Of several the one with the fewest
+// nodes on the sink's side.
+struct Cut {
     int64_t nodes, edges;
-    int32_t *start;  // node i has the arcs start[i] to start[i + 1]
+    int32_t *ends;     // of edges, as they were added
+    double *capacity;  // likewise
+    double *excess;    // what the source can still bring; negative: what can still go to the sink
+    int32_t *start;    // node i has the arcs start[i] to start[i + 1]
     Arc *arc;
-    int32_t *there;  // of every edge the arc from its first to its second end
-    double *excess;  // what the source can still bring; negative: what can still go to the sink
+    Node *node;
+    Ring active;
+    int32_t *orphans;  // a stack
+    int32_t now, orphaned = 0;
+
+    // Make room for so many; false where 32 bits do not number them, or memory is short.
+    bool reserve(Arena &arena, int64_t most_nodes, int64_t most_edges) {
+        if (most_nodes >= INT32_MAX - 3 || most_edges >= 1 << 30) return false;
+        ends = arena.array<int32_t>(2 * most_edges);
+        capacity = arena.array<double>(most_edges);
+        excess = arena.array<double>(most_nodes);
+        start = arena.array<int32_t>(most_nodes + 2);
+        arc = arena.array<Arc>(2 * most_edges);
+        node = arena.array<Node>(most_nodes);
+        active = {arena.array<int32_t>(most_nodes + 1), most_nodes + 1, 0, 0};
+        orphans = arena.array<int32_t>(most_nodes);
+        return !arena.failed;
+    }
+
+    int32_t add_node(double pull) {
+        excess[nodes] = -pull;
+        return static_cast<int32_t>(nodes++);
+    }
+
+    void add_edge(int32_t i, int32_t j, double most) {
+        ends[2 * edges] = i;
+        ends[2 * edges + 1] = j;
+        capacity[edges++] = most;
+    }
+
+    bool on_sinks_side(int64_t i) const { return node[i].parent != NONE && node[i].sink; }
+
+    // Send flow from tree to tree until they cannot meet.
+    void solve() {
+        sort_arcs();
+        push_short();
+        for (int32_t i = 0; i < nodes; ++i) {
+            node[i] = {NONE, 0, 0, excess[i] < 0, false};
+            if (excess[i] == 0) continue;
+            node[i].parent = ROOT;
+            node[i].distance = 1;
+            activate(i);
+        }
+        now = 0;
+        for (int32_t i = next_active(); i != NONE;) {
+            const int32_t bridge = grow(i);
+            ++now;
+            if (bridge != NONE) {
+                // The node stays at work, and counts as queued while its tree is repaired.
+                node[i].queued = true;
+                augment(bridge);
+                while (orphaned > 0) adopt(orphans[--orphaned]);
+                node[i].queued = false;
+                if (node[i].parent != NONE) continue;
+            }
+            i = next_active();
+        }
+    }
+
+    // Sort the arcs by their tails. While they are counted in, start[i + 1] is where the next arc
+    // of node i goes.
+    void sort_arcs() {
+        for (int64_t i = 0; i <= nodes + 1; ++i) start[i] = 0;
+        for (int64_t k = 0; k < 2 * edges; ++k) ++start[ends[k] + 2];
+        for (int64_t i = 0; i < nodes; ++i) start[i + 2] += start[i + 1];
+        for (int64_t e = 0; e < edges; ++e) {
+            const int32_t i = ends[2 * e], j = ends[2 * e + 1];
+            const int32_t to = start[i + 1]++, from = start[j + 1]++;
+            arc[to] = {j, from, capacity[e]};
+            arc[from] = {i, to, capacity[e]};
+        }
+    }
 
     void send(int32_t a, double sent) {
         Arc &one = arc[a], &other = arc[one.twin];
         one.rest -= sent;
         other.rest += sent;
-    }
-
-    // Sort the arcs by their tails, and start from this flow. An edge begins empty where an excess
-    // would be rounded otherwise.
-    void load(const int64_t *ends, const double *capacity, const double *pull, const double *flow) {
-        for (int64_t i = 0; i < nodes; ++i) excess[i] = -pull[i];
-        for (int64_t i = 0; i <= nodes + 1; ++i) start[i] = 0;
-        for (int64_t k = 0; k < 2 * edges; ++k) ++start[ends[k] + 2];
-        for (int64_t i = 0; i < nodes; ++i) start[i + 2] += start[i + 1];
-        // start[i + 1] is where the next arc of node i goes; at the end it is where those of
-        // node i + 1 begin.
-        for (int64_t e = 0; e < edges; ++e) {
-            const int64_t i = ends[2 * e], j = ends[2 * e + 1];
-            const int32_t to = start[i + 1]++, from = start[j + 1]++;
-            const double most = capacity[e];
-            double sent = flow[e] < -most ? -most : least(flow[e], most);
-            if (__builtin_fabs(excess[i] - sent) >= EXACT ||
-                __builtin_fabs(excess[j] + sent) >= EXACT)
-                sent = 0.0;
-            arc[to] = {static_cast<int32_t>(j), from, most - sent};
-            arc[from] = {static_cast<int32_t>(i), to, most + sent};
-            there[e] = to;
-            excess[i] -= sent;
-            excess[j] += sent;
-        }
     }
 
     // Send flow along single edges, without trees: up to a fifth of the time.
@@ -95,18 +140,12 @@ struct Graph {
             for (int32_t a = start[i]; excess[i] > 0 && a < start[i + 1]; ++a) {
                 const int32_t j = arc[a].head;
                 if (!(excess[j] < 0)) continue;
-                const double sent = least(least(excess[i], -excess[j]), arc[a].rest);
+                const double sent = smaller(smaller(excess[i], -excess[j]), arc[a].rest);
                 send(a, sent);
                 excess[i] -= sent;
                 excess[j] += sent;
             }
     }
-};
-
-struct Search : Graph {
-    Node *node;
-    Ring active, orphans;
-    int32_t now;
 
     // What can still flow over an arc of this node's tree, away from its root.
     double room(const Arc &a, bool sink) const { return sink ? arc[a.twin].rest : a.rest; }
@@ -124,31 +163,6 @@ struct Search : Graph {
             if (node[i].parent != NONE) return i;
         }
         return NONE;
-    }
-
-    // Send flow from tree to tree until they cannot meet.
-    void run() {
-        for (int32_t i = 0; i < nodes; ++i) {
-            node[i] = {NONE, 0, 0, excess[i] < 0, false};
-            if (excess[i] == 0) continue;
-            node[i].parent = ROOT;
-            node[i].distance = 1;
-            activate(i);
-        }
-        now = 0;
-        for (int32_t i = next_active(); i != NONE;) {
-            const int32_t bridge = grow(i);
-            ++now;
-            if (bridge != NONE) {
-                // The node stays at work, and counts as queued while its tree is repaired.
-                node[i].queued = true;
-                augment(bridge);
-                while (orphans.count > 0) adopt(orphans.take());
-                node[i].queued = false;
-                if (node[i].parent != NONE) continue;
-            }
-            i = next_active();
-        }
     }
 
     // Take free neighbours into the node's tree. Return the first arc from the source's tree to the
@@ -176,29 +190,27 @@ struct Search : Graph {
 
     void orphan(int32_t i) {
         node[i].parent = ORPHAN;
-        orphans.prepend(i);
+        orphans[orphaned++] = i;
     }
 
     // Send all that fits from root to root over the bridge; cut-off nodes become orphans.
     void augment(int32_t bridge) {
-        const int32_t ends[2] = {arc[arc[bridge].twin].head, arc[bridge].head};
+        const int32_t tips[2] = {arc[arc[bridge].twin].head, arc[bridge].head};
         int32_t root[2];
         double sent = arc[bridge].rest;
         for (int side = 0; side < 2; ++side) {
-            int32_t i = ends[side];
-            for (; node[i].parent != ROOT; i = arc[node[i].parent].head) {
-                const Arc &up = arc[node[i].parent];
-                sent = least(sent, side ? up.rest : arc[up.twin].rest);
-            }
-            sent = least(sent, side ? -excess[i] : excess[i]);
+            int32_t i = tips[side];
+            for (; node[i].parent != ROOT; i = arc[node[i].parent].head)
+                sent = smaller(sent, room(arc[node[i].parent], side == 0));
+            sent = smaller(sent, side ? -excess[i] : excess[i]);
             root[side] = i;
         }
         send(bridge, sent);
         for (int side = 0; side < 2; ++side) {
-            for (int32_t i = ends[side]; i != root[side];) {
+            for (int32_t i = tips[side]; i != root[side];) {
                 const int32_t a = node[i].parent;
                 send(side ? a : arc[a].twin, sent);
-                if ((side ? arc[a].rest : arc[arc[a].twin].rest) <= 0) orphan(i);
+                if (room(arc[a], side == 0) <= 0) orphan(i);
                 i = arc[a].head;
             }
             excess[root[side]] += side ? sent : -sent;
@@ -256,35 +268,9 @@ struct Search : Graph {
             const int32_t j = arc[a].head, above = node[j].parent;
             if (above == NONE || node[j].sink != sink) continue;
             if (room(arc[a], !sink) > 0) activate(j);
-            if (above >= 0 && arc[above].head == i) {
-                node[j].parent = ORPHAN;
-                orphans.append(j);
-            }
+            if (above >= 0 && arc[above].head == i) orphan(j);
         }
     }
 };
 
 }  // namespace
-
-status max_flow_cut(int64_t nodes, int64_t edges, const int64_t *ends, const double *capacity,
-                    const double *pull, double *flow, bool *sink) {
-    if (nodes >= INT32_MAX - 3 || edges > (1 << 30) - 1) return NO_MEMORY;
-    Arena arena;
-    Search s{};
-    s.nodes = nodes;
-    s.edges = edges;
-    s.start = arena.array<int32_t>(nodes + 2);
-    s.arc = arena.array<Arc>(2 * edges);
-    s.there = arena.array<int32_t>(edges);
-    s.excess = arena.array<double>(nodes);
-    s.node = arena.array<Node>(nodes);
-    s.active = {arena.array<int32_t>(nodes + 1), nodes + 1, 0, 0};
-    s.orphans = {arena.array<int32_t>(nodes + 1), nodes + 1, 0, 0};
-    if (arena.failed) return NO_MEMORY;
-    s.load(ends, capacity, pull, flow);
-    s.push_short();
-    s.run();
-    for (int64_t i = 0; i < nodes; ++i) sink[i] = s.node[i].parent != NONE && s.node[i].sink;
-    for (int64_t e = 0; e < edges; ++e) flow[e] = capacity[e] - s.arc[s.there[e]].rest;
-    return OK;
-}
