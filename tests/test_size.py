@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4647,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2945, r"mlestruct/inference/"),
+    "inference": (2930, r"mlestruct/inference/"),
     "learning": (
         4091,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -16,8 +16,8 @@ from mlestruct.features import NoFeatures
 from mlestruct.features.dense import levelled_scores
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
-from mlestruct.inference.routine import Routine, routine
-from mlestruct.learning.dual import Certificate, Dual, Interior, interior, tangent_gaps
+from mlestruct.inference.routine import routine
+from mlestruct.learning.dual import Certificate, Dual, interior, tangent_gaps
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, resolve
@@ -90,28 +90,36 @@ def marginals(
         found = (_searched if alone else _served)(plain, entropy, asked, solver)
         if limits.cut() or (solver is None and not (found.gaps <= NAT).all()):
             tell(found.gaps, found.withheld)
-        bound = entropy.bound if found.summed else _searched_bound(entropy.bound, found.gaps)
+        bound = entropy.bound
+        if bound.kind == "exact" and not found.summed:
+            # The gap is a Kullback-Leibler divergence: half's root bounds the total variation.
+            off = min(float(np.sqrt(found.gaps.max(initial=0.0) / 2.0)), 1.0)
+            why = f"{bound.why}; searched for, so probabilities are within ±{off:.2g}"
+            bound = Bound("upper", why)
         proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
         return Marginals(found.tau.copy(), found.lower, found.upper, bound, proof)
-
-
-def _searched_bound(bound: Bound, gaps: Array) -> Bound:
-    """Say how far the probabilities are off at most, where only log Z would be exact.
-
-    The gap is a Kullback-Leibler divergence of which half's root bounds the total variation.
-    """
-    if bound.kind != "exact":
-        return bound
-    off = min(float(np.sqrt(gaps.max(initial=0.0) / 2.0)), 1.0)
-    return Bound("upper", f"{bound.why}; searched for, so probabilities are within ±{off:.2g}")
 
 
 def _served(
     batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], solver: FrankWolfe | None
 ) -> Inferred:
-    """By a routine, else by Frank-Wolfe, whatever the examples beside one go by."""
+    """By a routine, else by Frank-Wolfe, whatever the examples beside one go by.
+
+    Where odd sets cut a routine's τ off, Frank-Wolfe goes on from a mixture near it; of graphs too
+    large to search for odd sets the routine's answer is kept.
+    """
     if (by := routine(entropy)) is not None:
-        return _direct(batch, entropy, oracle, by.over(oracle.polytope))
+        odd, by = relaxed(batch, oracle), by.over(oracle.polytope)
+        tight = 1e-3 * TOL if odd else TIGHT
+        try:
+            found = infer(batch, entropy, oracle, by, batch.bias, relative=tight)
+        except Infeasible:
+            oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
+            raise
+        far = odd and found.polytope != DEGREES and not (found.gaps <= NAT).all()
+        if far and not limits.late():
+            return _tightest(batch, found, _searched(batch, entropy, oracle, None, found.tau))
+        return found
     groups = [members for _, members in batch.groups()]
     served = [
         members
@@ -142,24 +150,6 @@ def _put(whole: Inferred, batch: Batch[Any], members: Ints, part: Inferred) -> N
     whole.tau[spans(batch.offsets, members)] = part.tau
     for numbers, found in zip(whole[1:4], part[1:4], strict=True):
         numbers[members] = found
-
-
-def _direct(batch: Batch[Any], entropy: Entropy, oracle: Oracle[Any], routine: Routine) -> Inferred:
-    """By a routine; where odd sets cut its τ off, on by Frank-Wolfe from a mixture near it.
-
-    Of graphs too large to search for odd sets the routine's answer is kept.
-    """
-    odd = relaxed(batch, oracle)
-    tight = 1e-3 * TOL if odd else TIGHT
-    try:
-        found = infer(batch, entropy, oracle, routine, batch.bias, relative=tight)
-    except Infeasible:
-        oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
-        raise
-    far = odd and found.polytope != DEGREES and not (found.gaps <= NAT).all()
-    if far and not limits.late():
-        return _tightest(batch, found, _searched(batch, entropy, oracle, None, found.tau))
-    return found
 
 
 def _tightest(batch: Batch[Any], held: Inferred, other: Inferred) -> Inferred:
@@ -208,8 +198,8 @@ def _searched(
     if solver is not None or not len(far) or limits.late():
         return found
     part, flat = batch.select(far), spans(batch.offsets, far)
-    held = found._replace(tau=found.tau[flat], lower=found.lower[far], upper=found.upper[far],
-                          slack=found.slack[far])  # fmt: skip
+    lower, upper, slack = (numbers[far] for numbers in found[1:4])
+    held = Inferred(found.tau[flat], lower, upper, slack, found.polytope)
     size = max(1.0, abs(float(part.weight @ held.lower)))
     tight = FrankWolfe(rounds=ROUNDS, tol=0.5 * NAT * float(part.weight.sum()) / size)
     again = _search(part, entropy.select(part, far), oracle, tight, held.tau)
@@ -223,42 +213,30 @@ def _search(
 ) -> Inferred:
     """By Frank-Wolfe, whose τ is a mixture of answers; certified by its own last tangent.
 
-    It stops at a share of the value, so scores are asked without what all outcomes add to it.
+    It stops at a share of the value, so scores are asked without what all outcomes add to it. Where
+    there was no time for any question a feasible τ is known, and no bound above.
     """
-    inner, asked = interior(batch, oracle, entropy, late=limits.late), batch
-    begin = inner.tau if start is None else inner.pull(start)
-    nothing = _begun(batch, oracle, inner, begin)
-    if limits.late():
-        return nothing
-    if np.abs(batch.bias).max(initial=0.0) > LARGE:
-        asked = replace(batch, bias=levelled_scores(batch, batch.bias))
-    none = NoFeatures(batch.size, len(batch))
-    dual = Dual(asked, none, entropy, Regulariser.of(0))
+    inner = interior(batch, oracle, entropy, late=limits.late)
+    tau, asked = inner.tau if start is None else inner.pull(start), batch
+    slack, gaps, withheld = np.zeros(len(batch)), np.full(len(batch), np.inf), inner.withheld
     try:
+        limits.check()
+        if np.abs(batch.bias).max(initial=0.0) > LARGE:
+            asked = replace(batch, bias=levelled_scores(batch, batch.bias))
+        dual = Dual(asked, NoFeatures(batch.size, len(batch)), entropy, Regulariser.of(0))
         last = by.solve(dual, oracle, start, inner=inner)
-    except limits.OutOfTime:
-        return nothing
-    try:
+        tau, total = last.tau, last.certificate.gap  # the gaps of all examples add up to it
+        np.divide(total, batch.weight, out=gaps, where=batch.weight > 0)
         gaps, slack = tangent_gaps(
-            asked, inner.entropy, oracle, asked.bias, last.tau, last.at, mixture=True
+            asked, inner.entropy, oracle, asked.bias, tau, last.at, mixture=True
         )
-    except limits.OutOfTime:  # the gaps of all examples add up to the certificate's
-        slack = np.zeros(len(batch))
-        open_ = np.full(len(batch), np.inf)
-        gaps = np.divide(last.certificate.gap, batch.weight, out=open_, where=batch.weight > 0)
-    lower = inner.entropy.each(last.tau) + batch.totals(batch.bias * last.tau)
-    rest = (slack, oracle.polytope, inner.withheld, inner.unused)
-    upper = lower + gaps if inner.withheld is None else np.full_like(lower, np.inf)
-    return Inferred(last.tau, lower, upper, *rest)
-
-
-def _begun(batch: Batch[Any], oracle: Oracle[Any], inner: Interior, tau: Array) -> Inferred:
-    """What is known where there was no time for any question: a feasible τ, and no bound above."""
+    except limits.OutOfTime:
+        if np.isinf(gaps).all():
+            withheld = withheld or "max_seconds ran out before every example was asked about once"
     lower = inner.entropy.each(tau) + batch.totals(products(batch.bias, tau))
-    open_, none = np.full(len(batch), np.inf), np.zeros(len(batch))
     lower = np.where(np.isnan(lower), -np.inf, lower)
-    withheld = inner.withheld or "max_seconds ran out before every example was asked about once"
-    return Inferred(tau, lower, open_, none, oracle.polytope, withheld, inner.unused)
+    upper = lower + gaps if withheld is None else np.full_like(lower, np.inf)
+    return Inferred(tau, lower, upper, slack, oracle.polytope, withheld, inner.unused)
 
 
 def unproven(tau: Array, examples: int, why: str) -> Marginals:

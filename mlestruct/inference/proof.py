@@ -89,9 +89,8 @@ def infer(
     proof = own_proof(batch, entropy, oracle, quick, scores, found)
     if proof is not None:
         size = max(1.0, abs(float(batch.weight @ proof.lower)))
-        left = float(batch.weight @ proof.gaps)
-        done = quick.exact or proof.polytope == DEGREES or late()
-        if done or left <= max(enough, relative * size):
+        near = float(batch.weight @ proof.gaps) <= max(enough, relative * size)
+        if near or quick.exact or proof.polytope == DEGREES or late():
             return proof
     if quick is not routine:
         found = routine.many(batch, scores, found.warm)
@@ -114,49 +113,24 @@ def own_proof(
     for odd sets to be searched keep τ, and the answer is one over the degree polytope unless τ
     happens to be proven; its upper bound holds over the hull, too.
     """
-    tau, none = found.tau, np.zeros(len(batch))
+    tau, none, worth = found.tau, np.zeros(len(batch)), products(scores, found.tau)
     if routine.exact:
-        sizes = products(scores, tau)
-        sizes = batch.totals(np.abs(sizes, out=sizes))
-        lost = DIGITS * (1.0 + np.abs(found.log_z) + sizes)
+        lost = DIGITS * (1.0 + np.abs(found.log_z) + batch.totals(np.abs(worth, out=worth)))
         return Inferred(tau, found.log_z - lost, found.log_z + lost, none, HULL, summed=True)
-    polytope = routine.polytope(oracle.polytope)
+    polytope = routine.polytope or oracle.polytope
     if relaxed(batch, oracle):
         outside = _outside(batch, tau, routine.mixtures(found.warm))
         large = outside & unsearchable(batch)
-        polytope = DEGREES if large.any() else PROVEN
-        if (outside & ~large).any():
-            inner = interior(batch, oracle, entropy)
-            tau = into_hull(batch, tau, inner.tau, outside & ~large)
-    value = entropy.each(tau) + batch.totals(products(scores, tau))
+        polytope, outside = DEGREES if large.any() else PROVEN, outside & ~large
+        if outside.any():
+            tau = into_hull(batch, tau, interior(batch, oracle, entropy).tau, outside)
+            worth = products(scores, tau)
+    value = entropy.each(tau) + batch.totals(worth)
     upper = routine.above(batch, scores, found.warm, value)
     if upper is None:
         return None
-    upper = np.maximum(upper, value)
     moved = tau is not found.tau and polytope != DEGREES  # no mixture for Frank-Wolfe to start at
-    return Inferred(tau, value, upper, none, polytope, moved=moved)
-
-
-def unsearchable(batch: Batch[Any]) -> Marks:
-    """Flags of matchings on graphs with odd cycles and more nodes than odd sets are searched on."""
-    from mlestruct.structures.odd_sets import EXACT
-
-    return np.array([_odd(s) and s.n_nodes > EXACT for s in batch.structures])[batch.which]
-
-
-def _odd(structure: Any) -> bool:
-    """Whether it is a matching of a graph with odd cycles."""
-    return one_of(structure, "Matching") and structure.graph.sides is None
-
-
-def _outside(batch: Batch[Any], tau: Array, known: Any) -> Marks:
-    """Flags of examples whose τ is not known to be a mixture of matchings."""
-    outside = np.ones(len(batch), dtype=bool) if known is None else ~known
-    for structure, members in batch.groups():
-        left = members[outside[members]]
-        if len(left):
-            outside[left] = ~_mixtures(structure, batch.rows(tau, left))
-    return outside
+    return Inferred(tau, value, np.maximum(upper, value), none, polytope, moved=moved)
 
 
 def asked_proof(
@@ -171,18 +145,18 @@ def asked_proof(
 
     The bounds hold for the maximum, so the least of both counts whatever τ they were made at.
     """
-    inner = interior(batch, oracle, entropy)
-    odd = relaxed(batch, oracle)
-    tau = own.tau if own is not None else found.tau
+    inner, odd = interior(batch, oracle, entropy), relaxed(batch, oracle)
+    tau = found.tau if own is None else own.tau
     if own is None and odd:
         tau = into_hull(batch, tau, inner.tau, _outside(batch, tau, None))
     moved, at = tau is not found.tau, inner.pull(tau)
     tau = at if moved else tau  # Frank-Wolfe goes on from here, and needs slopes
     gaps, slack = tangent_gaps(batch, inner.entropy, oracle, scores, at, mixture=odd)
-    asked = inner.entropy.each(at) + batch.totals(products(scores, at)) + gaps
+    upper = inner.entropy.each(at) + batch.totals(products(scores, at)) + gaps
     value = inner.entropy.each(tau) + batch.totals(products(scores, tau))
-    upper = asked if own is None else np.minimum(asked, own.upper)
-    slack = slack if own is None else np.where(asked < own.upper, slack, 0.0)
+    if own is not None:
+        slack = np.where(upper < own.upper, slack, 0.0)
+        upper = np.minimum(upper, own.upper)
     upper = np.maximum(upper, value) if inner.withheld is None else np.full_like(value, np.inf)
     rest = slack, oracle.polytope, inner.withheld, inner.unused, moved
     return Inferred(tau, value, upper, *rest)
@@ -197,7 +171,33 @@ def products(scores: Array, tau: Array) -> Array:
 
 def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
     """True where the degrees alone allow more than the oracle does: matchings with odd cycles."""
-    return HULL in oracle.polytope and any(map(_odd, batch.structures))
+    return HULL in oracle.polytope and any(
+        one_of(structure, "Matching") and structure.graph.sides is None
+        for structure in batch.structures
+    )
+
+
+def unsearchable(batch: Batch[Any]) -> Marks:
+    """Flags of matchings on graphs with odd cycles and more nodes than odd sets are searched on."""
+    from mlestruct.structures.odd_sets import EXACT
+
+    large = [
+        one_of(structure, "Matching")
+        and structure.graph.sides is None
+        and structure.n_nodes > EXACT
+        for structure in batch.structures
+    ]
+    return np.array(large)[batch.which]
+
+
+def _outside(batch: Batch[Any], tau: Array, known: Any) -> Marks:
+    """Flags of examples whose τ is not known to be a mixture of matchings."""
+    outside = np.ones(len(batch), dtype=bool) if known is None else ~known
+    for structure, members in batch.groups():
+        left = members[outside[members]]
+        if len(left):
+            outside[left] = ~_mixtures(structure, batch.rows(tau, left))
+    return outside
 
 
 def into_hull(batch: Batch[Any], tau: Array, inside: Array, outside: Marks) -> Array:

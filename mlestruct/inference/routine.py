@@ -29,15 +29,16 @@ class Routine(Protocol):
     module with these two and a line in ``ROUTINES``.
 
     What else it can do, each with a default here: ``exact`` says that ``log_z`` is the sum over all
-    outcomes and τ its gradient; else ``above`` may bound the maximum. ``over`` names the routine of
-    a larger polytope. ``warm`` is a tree of arrays by ``pack`` and ``unpack``. ``coarser`` and
-    ``rough`` are the same routine stopping earlier, and without its costly last resort.
-    ``coarsest`` is the residual that a descent may begin with: of a larger one values are too rough
-    for its line searches.
+    outcomes and τ its gradient; else ``above`` may bound the maximum over ``polytope`` (None: that
+    of the oracle). ``over`` names the routine of a larger polytope. ``warm`` is a tree of arrays by
+    ``pack`` and ``unpack``. ``coarser`` and ``rough`` are the same routine stopping earlier, and
+    without its costly last resort. ``first`` is the residual that a descent may begin with, 0 where
+    nothing iterates: of a larger one values are too rough for its line searches.
     """
 
     exact: bool = False
-    coarsest: float = 1e-5
+    polytope: str | None = None
+    first: float = 0.0
 
     @classmethod
     def serve(cls, entropy: Entropy) -> Self | None:
@@ -51,10 +52,6 @@ class Routine(Protocol):
     def above(self, batch: Batch[Any], scores: Array, warm: Any, value: Array) -> Array | None:
         """At least the maximum over the polytope, per example; ``value`` is what τ reaches."""
         return None
-
-    def polytope(self, oracles: str) -> str:
-        """The polytope that ``above`` bounds over, given that of the oracle at hand."""
-        return oracles
 
     def over(self, polytope: str) -> Routine:
         """The routine over an oracle's polytope, where that is larger than its own."""
@@ -71,11 +68,6 @@ class Routine(Protocol):
     def coarser(self, tol: float) -> Self:
         """The routine that stops at residual ``tol``, if it iterates and ``tol`` is coarser."""
         return self
-
-    @property
-    def first(self) -> float:
-        """The residual that a descent begins with; 0 where nothing iterates."""
-        return 0.0 if self.coarser(self.coarsest) is self else self.coarsest
 
     def rough(self) -> Self:
         """The routine without the fallback for iterations that do not converge."""

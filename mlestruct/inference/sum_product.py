@@ -105,7 +105,8 @@ class SumProduct(Routine):
     residual: float = 1e-10
     sweeps: int = 1000
     takeover: bool = True
-    coarsest = 1e-3  # messages take it; matchings at ρ = 1 do not
+    first = 1e-3  # messages take it; matchings at ρ = 1 do not
+    polytope = LOCAL
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -282,10 +283,6 @@ class SumProduct(Routine):
     def rough(self) -> SumProduct:
         """Without Newton's going on: a proof by messages does not gain from that."""
         return replace(self, takeover=False) if self.takeover else self
-
-    def polytope(self, oracles: str) -> str:
-        """Messages know nothing but local consistency."""
-        return LOCAL
 
     def above(
         self, batch: Batch[FactorGraph], scores: Array, warm: Any, value: Array | None = None
