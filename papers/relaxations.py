@@ -23,8 +23,8 @@ from mlestruct.families.contrastive.objectives import BeforeAfter, clamped, seen
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.layouts import neighbours
 from mlestruct.inference.sampling import labelled, random_labelling, swept
-from mlestruct.learning.descents import WeightDescent
 from mlestruct.learning.dual import interior
+from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.storage.trees import Tree

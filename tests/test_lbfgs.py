@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from mlestruct.learning.lbfgs import Kinks, StepPairs
+from mlestruct.learning.lbfgs import LBFGS, Kinks
 from tests.reference.descents import minimise
 
 
@@ -52,13 +52,12 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
     """The direction equals the textbook recursion's, before and after the memory wraps around."""
     d, memory = 8, 3
     H = np.diag(rng.uniform(0.5, 3.0, d))
-    pairs, kept = StepPairs(memory), []
-    theta = rng.standard_normal(d)
+    descent, kept = LBFGS(lambda z: (0.5 * z @ H @ z, H @ z), rng.standard_normal(d), memory), []
+    descent.step()
     for _ in range(7):
-        new = theta + rng.standard_normal(d)
-        pairs.push(new - theta, H @ new - H @ theta)
-        kept = [*kept, (new - theta, H @ (new - theta))][-memory:]
-        theta = new
+        before = descent.z
+        descent.step()
+        kept = [*kept, (descent.z - before, H @ descent.z - H @ before)][-memory:]
         g = rng.standard_normal(d)
         q, alphas = g.copy(), []
         for s, y in reversed(kept):
@@ -67,7 +66,7 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
         q *= kept[-1][0] @ kept[-1][1] / (kept[-1][1] @ kept[-1][1])
         for (s, y), alpha in zip(kept, reversed(alphas), strict=True):
             q += (alpha - y @ q / (s @ y)) * s
-        np.testing.assert_allclose(pairs.direction(g), -q, atol=1e-12)
+        np.testing.assert_allclose(descent.direction(g), -q, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ from mlestruct.engine import Serial
 from mlestruct.inference.matching import MatchingPrices, live_edges
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
-from mlestruct.learning.likelihood import likelihood
 from mlestruct.learning.loop import Loop
-from mlestruct.learning.minimise import minimise
+from mlestruct.learning.minimise import likelihood, minimise
 from mlestruct.native._door import MatchingAim, matching_infer
 from mlestruct.oracle import Counted, resolve
 

@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2930, r"mlestruct/inference/"),
     "learning": (
-        4091,
+        4037,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1524, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -36,10 +36,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
-    "families": (1728, r"mlestruct/families/"),
+    "families": (1727, r"mlestruct/families/"),
     "extras": (1618, r"mlestruct/"),
 }
-RAW = {"tests": 34133, "benchmarks": 7730}  # all lines, blank ones and comments included
+RAW = {"tests": 34130, "benchmarks": 7730}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

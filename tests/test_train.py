@@ -16,7 +16,7 @@ from mlestruct.inference import best
 from mlestruct.inference.routine import routine
 from mlestruct.learning import problem
 from mlestruct.learning.dual import Dual
-from mlestruct.learning.likelihood import part_of
+from mlestruct.learning.minimise import part_of
 from mlestruct.learning.problem import LikelihoodPart
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.learning.tied import TiedPart

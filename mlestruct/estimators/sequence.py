@@ -23,7 +23,7 @@ from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
-from mlestruct.learning.tied_weights import padded
+from mlestruct.learning.tied import padded
 from mlestruct.native._door import (
     AttributeRows,
     Sequences,

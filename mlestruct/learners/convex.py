@@ -84,8 +84,7 @@ class Learner(Learns):
             sums = {"sums": known.many} if known is not None and known.exact else {}
             found: Found = self.solver.on(dual, oracle, loop, start, **sums)
             return found
-        from mlestruct.learning.likelihood import likelihood
-        from mlestruct.learning.minimise import minimise
+        from mlestruct.learning.minimise import likelihood, minimise
 
         engine = engine_of(self.solver.engine, self.solver.workers)
         problem = likelihood(dual, messages.over(oracle.polytope), engine, oracle)

@@ -21,9 +21,9 @@ from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Start, Wraps
 from mlestruct.learners.convex import Learner
 from mlestruct.learning.dual import Certificate
-from mlestruct.learning.likelihood import part_of, steps_of
+from mlestruct.learning.lbfgs import descents
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.minimise import minimise
+from mlestruct.learning.minimise import minimise, part_of
 from mlestruct.learning.problem import Difference, Proof, SurrogateProblem
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
@@ -129,8 +129,10 @@ class PartlySeen:
         known = replace(self.dual, batch=self.seen)
         more, less = part_of(self.dual, self.full), part_of(known, self.clamped)
         part = Difference(batch=more.batch, more=more, less=less)
-        coarse, steps = max(self.full.first, self.clamped.first), steps_of(self.dual, self.full)
-        problem = SeenLikelihood(part, self.dual.regulariser, engine, steps, coarse, 1)
+        batch, features, ridge = self.dual.batch, self.dual.features, self.dual.regulariser
+        steps = descents(batch, features, ridge, self.full.alike, dear=not self.full.exact)
+        coarse = max(self.full.first, self.clamped.first)
+        problem = SeenLikelihood(part, ridge, engine, steps, coarse, 1)
         problem.partly, problem.bound = self, str(self.dual.entropy.bound)
         return problem
 

@@ -22,15 +22,9 @@ from mlestruct.inference.choose import DEFAULT, Inference, Propagation, Summed
 from mlestruct.inference.elimination import MEMORY
 from mlestruct.inference.exact import ExactSums
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
-from mlestruct.learning.descents import (
-    LEAST,
-    SlopeDescent,
-    WeightDescent,
-    memory,
-    units,
-)  # fmt: skip
 from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.lbfgs import SlopeDescent, WeightDescent, descents, units
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.minimise import minimise
 from mlestruct.learning.problem import (
@@ -47,7 +41,6 @@ from mlestruct.learning.problem import (
 )
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import HULL
-from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch, pinned
 from mlestruct.structures.entropy import Rho
@@ -113,16 +106,17 @@ class Primal(Learns):
         if batch.partly:
             more, less = (replace(b, target=np.zeros(b.size)) for b in (batch, pinned(batch)))
             part = Difference(batch=batch, more=part_of(more), less=part_of(less))
-        scale = None
-        if list(heads) == ["score"] and not heads["score"].exponential:  # entropies are of one kind
-            scale = units(batch, heads["score"].features, ridge.lam)
-        kept = memory(batch.size, len(ridge)) if self.dear else LEAST
-        steps: Any = partial(WeightDescent, memory=kept, scale=scale)
+        alone = list(heads) == ["score"] and not heads["score"].exponential
+        scored_by = heads["score"].features if alone else None  # entropies are of one kind
         if self.steps is not None:
+            scale = None if scored_by is None else units(batch, scored_by, ridge.lam)
             steps = self.steps(part, scale)
+        else:
+            steps = descents(batch, scored_by, ridge, dear=self.dear)
         engine = engine_of(self.solver.engine, self.solver.workers)
         problem = PrimalProblem(part, ridge, engine, steps, restarts=self.restarts)
-        problem.learner, problem.heads, problem.partly = self, heads, batch.partly
+        problem.learner, problem.partly = self, batch.partly
+        problem.others = {name: one for name, one in places(heads).items() if name != "score"}
         if isinstance(start, Found):
             start = start.theta
         elif start is None and self.begin is not None and loop.state is None:
@@ -139,7 +133,6 @@ class PrimalProblem(Problem):
     """The sum of a primal learner's objective, of which nothing but Fenchel's gap is known."""
 
     learner: Primal
-    heads: Mapping[str, Head]
     partly: bool
 
     def claim(self, value: float, gap: float) -> Certificate:
@@ -149,10 +142,6 @@ class PrimalProblem(Problem):
         if not doubts:
             return Certificate(gap, 0.0, -value, polytope, bound)
         return Certificate(np.inf, 0.0, -value, polytope, bound, "; ".join(doubts))
-
-    def learned(self, theta: Array) -> Tree:
-        found = {name: theta[one] for name, one in places(self.heads).items() if name != "score"}
-        return found or None
 
 
 def _ridge(given: float | Regulariser, heads: Mapping[str, Head]) -> Regulariser:

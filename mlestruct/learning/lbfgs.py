@@ -2,20 +2,37 @@
 
 Nocedal and Wright, *Numerical Optimization* (2006), section 7.2; with kinks as in Andrew and Gao,
 *Scalable training of L1-regularized log-linear models* (ICML 2007).
+
+L-BFGS that begins with equal steps in all weights spends its rounds, and then all its digits, on a
+column of 50,000 beside one of 1. Descents in θ therefore step in z = s·θ, which is what columns
+divided by s would have for weights, or in z = Lᵀθ with L Lᵀ near the Hessian. The objective, its
+penalty and its certificate stay those of θ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
+from mlestruct.features.base import Features, squares
+from mlestruct.learning.regulariser import Regulariser
+from mlestruct.limits import OutOfTime
 from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array
+from mlestruct.structures.batch import Batch
 
+FEW = 16  # weights that are tried one by one where the entries of Φ are not at hand
+VARIANCE = 0.25  # of a 0/1 part, at most: what log Z curves by its score
+LEAST, MOST = 10, 100  # steps kept by L-BFGS
+TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
+SLACK = 0.1  # share by which the objective itself may be larger after a step judged by slopes
 Function = Callable[[Array], tuple[float, Array]]
 Point = tuple[Array, float, Array]
 
@@ -51,7 +68,8 @@ class LBFGS:
 
     Two passes over 2·memory·d numbers per iteration besides the function. Steps along −gradient
     start at length 1, or at ``first`` times the gradient where its units are known to be right.
-    From another descent's ``state()`` it takes the steps that that one would have.
+    From another descent's ``state()`` it takes the steps that that one would have. ``pairs`` are
+    the last steps s and what they changed the gradient by, y.
     """
 
     def __init__(
@@ -63,107 +81,50 @@ class LBFGS:
         first: float | None = None,
         state: Tree = None,
     ) -> None:
-        self.function, self.kinks, self.first = function, kinks, first
+        self.function, self.kinks, self.first, self.memory = function, kinks, first, memory
         self.z = z.copy() if kinks is None else np.clip(z, kinks.lower, kinks.upper)
         self.value, self.gradient, self.begun = np.inf, self.z, state is not None
-        self.pairs = StepPairs(memory)
+        self.pairs: list[tuple[Array, Array]] = []
         if state is not None:
-            self.z, self.value, self.gradient, known = state
-            for one in (self.z, self.gradient, *(part for pair in known for part in pair)):
+            self.z, self.value, self.gradient, self.pairs = state
+            for one in (self.z, self.gradient, *(part for pair in self.pairs for part in pair)):
                 like(one, z)
-            self.pairs.pairs = known
 
     def state(self) -> Tree:
         """Where another descent can go on from: a tree of live arrays; None at its start."""
-        return None if not self.begun else (self.z, self.value, self.gradient, self.pairs.pairs)
+        return None if not self.begun else (self.z, self.value, self.gradient, self.pairs)
 
     def step(self) -> bool:
-        """Move to the next point, or at first evaluate the start; False if no step led on.
-
-        Without kinks a step has enough decrease and enough curvature (weak Wolfe), by secants.
-        """
+        """Move to the next point, or at first evaluate the start; False if no step led on."""
+        kinks = self.kinks
         if not self.begun:
-            self.begun, kinks = True, self.kinks
+            self.begun = True
             self.value, self.gradient = self.function(self.z)
             self.value += 0.0 if kinks is None else kinks.value(self.z)
             return True
-        if self.kinks is not None:
-            return self._projected_step(self.kinks)
         while True:
-            direction, step = self._downhill(self.gradient)
-            low, high, slope, found = 0.0, np.inf, float(direction @ self.gradient), None
-            for _ in range(40):
-                new = step * direction
-                new += self.z
-                reached, gradient = self.function(new)
-                bent = float(gradient @ direction)
-                if not reached <= self.value + 1e-4 * step * slope + 1e-15 * abs(self.value):
-                    high = step
-                else:
-                    low, found = step, (new, reached, gradient)
-                    if not bent < 0.9 * slope:
-                        break
-                if np.isinf(high):
-                    secant = step * slope / (slope - bent) if bent > slope else np.inf
-                    step *= float(np.clip(secant / step, 2.0, 100.0))
-                else:
-                    step = 0.5 * (low + high)
-                if high - low <= 1e-14 * max(low, 1e-300):
-                    break
-            if found is not None or not self.pairs.pairs:
-                return self._move(found)
-            self.pairs.pairs = []  # stale curvature: once more, straight downhill
-
-    def _projected_step(self, kinks: Kinks) -> bool:
-        """The first projected step with enough decrease; its curvature may be any."""
-        while True:
-            slope, found = kinks.slope(self.z, self.gradient), None
-            direction, step = self._downhill(slope, None if (slope != 0).all() else slope != 0)
-            for _ in range(60):
-                new = kinks.project(self.z, self.z + step * direction, slope)
-                promised = float(slope @ (new - self.z))
-                if promised < 0:
-                    reached, gradient = self.function(new)
-                    reached += kinks.value(new)
-                    if reached <= self.value + 1e-4 * promised + 1e-15 * abs(self.value):
-                        found = new, reached, gradient
-                        break
-                step *= 0.5
-            if found is not None or not self.pairs.pairs:
-                return self._move(found)
-            self.pairs.pairs = []
-
-    def _downhill(self, slope: Array, free: Any = None) -> tuple[Array, float]:
-        """Where to step, and how far at first."""
-        direction = self.pairs.direction(slope, free)
-        if float(direction @ slope) >= 0:
-            self.pairs.pairs, direction = [], -slope
-        if self.pairs.pairs:
-            return direction, 1.0
-        return direction, self.first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
-
-    def _move(self, found: Point | None) -> bool:
-        if found is None:
-            return False
-        self.pairs.push(found[0] - self.z, found[2] - self.gradient)
-        self.z, self.value, self.gradient = found
-        return True
-
-
-class StepPairs:
-    """The last steps s and bends y, of which H is made by the two-loop recursion."""
-
-    def __init__(self, memory: int) -> None:
-        self.memory = memory
-        self.pairs: list[tuple[Array, Array]] = []
-
-    def push(self, s: Array, y: Array) -> None:
-        """Remember a step, unless its curvature is lost in rounding."""
-        if float(s @ y) > 1e-12 * float(y @ y):
-            self.pairs = [*self.pairs, (s, y)][-self.memory :]
+            slope = self.gradient if kinks is None else kinks.slope(self.z, self.gradient)
+            direction = self.direction(slope, None if kinks is None or slope.all() else slope != 0)
+            if float(direction @ slope) >= 0:
+                self.pairs, direction = [], -slope
+            length = self.first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
+            length = 1.0 if self.pairs else length
+            if kinks is None:
+                found = self._search(direction, length)
+            else:
+                found = self._projected_search(kinks, slope, direction, length)
+            if found is not None:
+                s, y = found[0] - self.z, found[2] - self.gradient
+                if float(s @ y) > 1e-12 * float(y @ y):  # else its curvature is lost in rounding
+                    self.pairs = [*self.pairs, (s, y)][-self.memory :]
+                self.z, self.value, self.gradient = found
+                return True
+            if not self.pairs:
+                return False
+            self.pairs = []  # stale curvature: once more, straight downhill
 
     def direction(self, g: Array, free: NDArray[np.bool_] | None = None) -> Array:
-        """−H g, on the free weights alone where some are held."""
+        """−H g by the two-loop recursion, on the free weights alone where some are held."""
         out = -g
         if free is not None:
             out[~free] = 0.0
@@ -179,3 +140,211 @@ class StepPairs:
         for s, y, sy in used:
             out += (alphas.pop() - float(y @ out) / sy) * s
         return out
+
+    def _search(self, direction: Array, step: float) -> Point | None:
+        """A point with enough decrease and enough curvature (weak Wolfe), by secants."""
+        low, high, slope, found = 0.0, np.inf, float(direction @ self.gradient), None
+        for _ in range(40):
+            new = step * direction
+            new += self.z
+            reached, gradient = self.function(new)
+            bent = float(gradient @ direction)
+            if not reached <= self.value + 1e-4 * step * slope + 1e-15 * abs(self.value):
+                high = step
+            else:
+                low, found = step, (new, reached, gradient)
+                if not bent < 0.9 * slope:
+                    break
+            if np.isinf(high):
+                secant = step * slope / (slope - bent) if bent > slope else np.inf
+                step *= float(np.clip(secant / step, 2.0, 100.0))
+            else:
+                step = 0.5 * (low + high)
+            if high - low <= 1e-14 * max(low, 1e-300):
+                break
+        return found
+
+    def _projected_search(
+        self, kinks: Kinks, slope: Array, direction: Array, step: float
+    ) -> Point | None:
+        """The first projected point with enough decrease; its curvature may be any."""
+        for _ in range(60):
+            new = kinks.project(self.z, self.z + step * direction, slope)
+            promised = float(slope @ (new - self.z))
+            if promised < 0:
+                reached, gradient = self.function(new)
+                reached += kinks.value(new)
+                if reached <= self.value + 1e-4 * promised + 1e-15 * abs(self.value):
+                    return new, reached, gradient
+            step *= 0.5
+        return None
+
+
+class WeightDescent(LBFGS):
+    """L-BFGS on R(θ) plus a function that returns its value and gradient.
+
+    It steps in z = s·θ by a ``scale``, or in z = Lᵀθ by a lower triangular ``factor`` of a Hessian,
+    and then knows the length of its first step. Where it is ``late`` no more is evaluated.
+    """
+
+    late: Callable[[], bool] | None = None
+
+    def __init__(
+        self,
+        function: Function,
+        regulariser: Regulariser,
+        theta: Array,
+        state: Tree = None,
+        *,
+        memory: int = LEAST,
+        factor: Array | None = None,
+        scale: Array | None = None,
+    ) -> None:
+        self.of_theta, self.regulariser, self.factor = function, regulariser, factor
+        self.scale = np.ones(len(regulariser)) if scale is None else scale
+        z, kinks = theta * self.scale if factor is None else factor.T @ theta, None
+        if not regulariser.plain:
+            lower, upper = regulariser.lower * self.scale, regulariser.upper * self.scale
+            kinks = Kinks(regulariser.l1 / self.scale, lower, upper)
+        self.asked = self.at = z
+        first = None if factor is None else 1.0
+        super().__init__(self.penalised, np.asarray(z), memory, kinks, first, state)
+
+    def weights(self, z: Array) -> Array:
+        """θ at z."""
+        if self.factor is not None:
+            return np.asarray(solve_triangular(self.factor, z, trans="T", lower=True))
+        ridge, theta = self.regulariser, z / self.scale
+        return theta if ridge.plain else np.clip(theta, ridge.lower, ridge.upper)
+
+    def penalised(self, z: Array) -> tuple[float, Array]:
+        """The function, with the smooth part of R, in z."""
+        if self.late is not None and self.late():
+            raise OutOfTime
+        self.asked, self.at = z, self.weights(z)
+        value, gradient = self.of_theta(self.at)
+        pull = self.at - self.regulariser.prior
+        pull *= self.regulariser.lam
+        value += 0.5 * float(pull @ (self.at - self.regulariser.prior))
+        gradient = gradient + pull
+        if self.factor is None:
+            return value, gradient / self.scale
+        return value, np.asarray(solve_triangular(self.factor, gradient, lower=True))
+
+    def point(self) -> tuple[Array, float, Array]:
+        """θ, R plus the function there, and the function's own gradient."""
+        ridge = self.regulariser
+        theta = self.at if self.asked is self.z else self.weights(self.z)
+        slope = self.gradient * self.scale if self.factor is None else self.factor @ self.gradient
+        return theta, self.value, slope - ridge.lam * (theta - ridge.prior)
+
+
+class IntegralPoint(NamedTuple):
+    """Weights, the integral there, the function's own value, and its gradient."""
+
+    theta: Array
+    integral: float
+    own: float
+    gradient: Array
+
+
+class SlopeDescent(WeightDescent):
+    """A descent that takes ∫ gradient from where it began for the value: it seeks gradient 0.
+
+    The trapezoid on each step judges it by slopes, so a truncated relaxation's value, which
+    follows another gradient, cannot stop the search. It only fences it: a point is infinite where
+    the function itself is a tenth larger, for slopes also vanish far out.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        regulariser: Regulariser,
+        theta: Array,
+        state: Tree = None,
+        *,
+        scale: Array | None = None,
+    ) -> None:
+        self.tried: list[IntegralPoint] = []
+        self.function_of_theta = function
+        steps = None if state is None else state[0]
+        super().__init__(self.integral, regulariser, theta, steps, scale=scale)
+        if state is not None:
+            self.tried = [IntegralPoint(super().point()[0], *state[1])]
+
+    def integral(self, theta: Array) -> tuple[float, Array]:
+        own, gradient = self.function_of_theta(theta)
+        base = self.tried[0] if self.tried else IntegralPoint(theta, own, own, gradient)
+        change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
+        far = own > base.own + SLACK * max(1.0, abs(base.own))
+        value = np.inf if far else base.integral + change
+        self.tried.append(IntegralPoint(theta, value, own, gradient))
+        return value, gradient
+
+    def step(self) -> bool:
+        moved = super().step()
+        theta, *_ = super().point()
+        self.tried = [next(p for p in reversed(self.tried) if np.array_equal(p.theta, theta))]
+        return moved
+
+    def point(self) -> tuple[Array, float, Array]:
+        theta, _, lack = super().point()
+        return theta, self.tried[0].own + self.regulariser.value(theta), lack
+
+    def state(self) -> Tree:
+        return (super().state(), self.tried[0][1:]) if self.begun else None
+
+
+def descents(
+    batch: Batch[Any],
+    features: Features | None,
+    ridge: Regulariser,
+    alike: Callable[[Batch[Any]], tuple[Array, Array] | None] | None = None,
+    *,
+    dear: bool = True,
+) -> Callable[..., WeightDescent]:
+    """Make the descents of an objective of the features' scores, in units of its own.
+
+    ``alike`` is a routine's: where it knows the Hessian at scores that are all alike, descents step
+    by a factor of it. ``dear`` evaluations make it worth to keep more steps, as many as cost
+    little beside one: L-BFGS makes 4 d multiplications and some 4 µs of calls for each of them, an
+    evaluation 20 ns or more for each coordinate. On 60 mails (d = 16,494) 43 steps end a skip
+    chain's fit in 56 evaluations, 10 in 102. Exact sums and pseudo-likelihood take 1 to 10 ns.
+    """
+    factor, scale = None, None
+    if alike is not None and features is not None and hasattr(features, "gram"):
+        known = alike(batch)
+        if known is not None and ridge.plain:
+            hessian = features.gram(*known)
+            hessian[np.diag_indices(len(hessian))] += ridge.lam
+            with suppress(LinAlgError):  # of columns beyond all sizes the penalty is rounding
+                factor = np.asarray(cholesky(hessian, lower=True))
+    if factor is None and features is not None:
+        scale = units(batch, features, ridge.lam)
+    kept = min(batch.size // 4000, batch.size // (2 * max(len(ridge), 1))) if dear else LEAST
+    kept = min(max(kept, LEAST), MOST)
+    return partial(WeightDescent, memory=kept, factor=factor, scale=scale)
+
+
+def units(batch: Batch[Any], features: Features, lam: Array) -> Array | None:
+    """What θ is taken times: the root of the penalty, or of the objective's curvature; None is 1.
+
+    Where columns are alike but for their penalties, curvature has few large directions, which
+    L-BFGS learns quickly; dividing by its diagonal would only spread them. Columns that differ by
+    more than ``TAME`` are what it does not survive; where all are so large, one number has the
+    first step no longer than the rest. A column and its penalty times a power of two
+    change either root by just that: the same bits are learned.
+    """
+    with np.errstate(over="ignore"):
+        squared = features.squares(batch.weights)
+        if squared is None and features.d <= FEW:
+            squared = squares(features, batch.weights)
+    if squared is None or not np.isfinite(squared).all():
+        return None
+    curvature = VARIANCE * squared + lam
+    times = np.log(curvature / lam)
+    if np.ptp(times) > 2.0 * np.log(TAME):
+        return np.sqrt(curvature)
+    if times.mean() > 2.0 * np.log(TAME):
+        return np.sqrt(lam * np.exp(times.mean()))
+    return None if (lam == lam[0]).all() else np.sqrt(lam)

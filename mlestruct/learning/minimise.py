@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.learning.descents import WeightDescent
-from mlestruct.learning.dual import Certificate
+from mlestruct.engine import Engine
+from mlestruct.inference.routine import Routine
+from mlestruct.learning.dual import Dual
+from mlestruct.learning.lbfgs import descents
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.problem import Problem
+from mlestruct.learning.problem import LikelihoodPart, Problem, Proof, SurrogateProblem
+from mlestruct.oracle import Oracle
 from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
 
@@ -32,7 +36,7 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
     if loop.found is not None:
         return loop.found
     ridge, now = problem.regulariser, Standing()
-    said: Found | None = None
+    here: Reached | None = None
     start = ridge.weights(np.zeros(len(ridge))) if start is None else start
     theta, steps = start, None
     if loop.state is not None:
@@ -40,7 +44,7 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
         problem.remember(memory)
 
     def where() -> Tree:
-        return now.tree(), problem.memory(), theta, descent.state()
+        return astuple(now), problem.memory(), theta, descent.state()
 
     with closing(problem):
         descent = problem.steps(problem.value_and_gradient, ridge, theta, steps)
@@ -48,28 +52,23 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
             try:
                 moved = descent.step()
             except limits.OutOfTime:  # the last point stands
-                if said is None:
+                if here is None:
                     raise
             else:
-                now.look(problem, descent, moved, loop.tol)
-            theta, calls = now.theta, (now.number + 1) * problem.examples
+                here = now.look(problem, descent.point(), moved, loop.tol)
+            theta, learned = here.theta, {n: here.theta[at] for n, at in problem.others.items()}
             said = Found(
-                theta, problem.claim(now.value, now.gap), round=now.number, calls=calls,
-                examples=problem.examples, route="direct", learned=problem.learned(theta),
+                theta, problem.claim(here.value, here.gap), round=now.number,
+                calls=(now.number + 1) * problem.examples, examples=problem.examples,
+                route="direct", learned=learned or None,
             )  # fmt: skip
-            why, met = loop.over(said, now.stuck), now.left <= loop.tol
+            why, met = loop.over(said, here.stuck), here.left <= loop.tol
             if problem.provable and (why or met):
-                # What is proven of these weights, or of those to begin with if these are better.
-                given, balance = PROOF * loop.tol / problem.examples, why in ("", "step")
-                found, point = problem.prove(theta, given * now.size, balance=balance), theta
-                if now.worse(found.certificate, loop.tol) and not problem.improves(theta, start):
-                    size, point = max(1.0, abs(now.start)), start
-                    found = problem.prove(start, given * size, balance=balance)
-                proof, tau, moves = found.certificate, found.tau, found.moved
-                said = replace(said, theta=point, certificate=proof, tau=tau, at=tau, moved=moves)
+                point, found = now.proven(problem, here, start, loop.tol, why in ("", "step"))
+                proof, tau, odd = found.certificate, found.tau, found.moved
+                said = replace(said, theta=point, certificate=proof, tau=tau, at=tau, moved=odd)
                 met = proof.relative <= loop.tol
-                if not (why or met):
-                    why = now.settled(said.gap)
+                why = why or ("" if met else now.settled(here, proof.gap))
             if why or met:
                 return loop.end(said, "" if met else why)
             loop.tell(said)
@@ -77,6 +76,23 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
             descent = descent if moved else problem.steps(problem.value_and_gradient, ridge, theta)
             now.number, descent.late = now.number + 1, loop.late
             loop.save(where)
+
+
+class Reached(NamedTuple):
+    """Weights, the value there, and ``gap``, how far they are from the best at most by their slope.
+
+    ``left`` is what is left of that gap, relative. ``still``: values have not fallen for as many
+    rounds as there was patience. ``unsure``: inference was coarse so far, so a proof may tell
+    another gap. ``stuck`` is "step" if no way leads on.
+    """
+
+    theta: Array
+    value: float
+    gap: float
+    left: float
+    still: bool
+    unsure: bool
+    stuck: str
 
 
 @dataclass
@@ -94,45 +110,77 @@ class Standing:
     since: int = 0
     patience: int = PATIENCE
 
-    def tree(self) -> Tree:
-        return self.number, self.start, self.share, self.low, self.since, self.patience
-
-    def look(self, problem: Problem, descent: WeightDescent, moved: bool, tol: float) -> None:
-        """See how far a new point is from the best, and have inference finer where that is due.
-
-        ``still``: values have not fallen for as many rounds as there is patience, which then
-        doubles. ``unsure``: inference was coarse so far, so a proof may tell another gap. ``stuck``
-        is "step" if no way leads on, ``left`` what is left of the weights' own gap, relative.
-        """
-        ridge = problem.regulariser
-        self.theta, self.value, lack = descent.point()
-        self.start = self.value if self.number == 0 else self.start
-        self.gap, self.size = ridge.bracket(self.theta, -lack), max(1.0, abs(self.value))
-        met, coarse = self.gap <= tol * self.size, problem.coarse
-        if self.value < self.low - max(STILL * tol, 1e-13) * self.size:
-            self.low, self.since = self.value, self.number
+    def look(
+        self, problem: Problem, point: tuple[Array, float, Array], moved: bool, tol: float
+    ) -> Reached:
+        """See how far a new point is from the best, and have inference finer where that is due."""
+        ridge, (theta, value, lack) = problem.regulariser, point
+        self.start = value if self.number == 0 else self.start
+        gap, size, coarse = ridge.bracket(theta, -lack), max(1.0, abs(value)), problem.coarse
+        met = gap <= tol * size
+        if value < self.low - max(STILL * tol, 1e-13) * size:
+            self.low, self.since = value, self.number
         # Of columns beyond all sizes the gap of the weights is rounding, times their squares.
-        self.still = self.number - self.since >= self.patience
-        if self.still:
+        still = self.number - self.since >= self.patience
+        if still:
             self.since, self.patience = self.number, 2 * self.patience
-        self.still = self.still and moved and not met and problem.provable
-        self.stuck = "" if problem.refine(met or self.still, moved) else "step"
-        self.unsure = coarse and met and problem.provable
-        if coarse and not (problem.coarse or self.unsure):
-            self.gap = ridge.bracket(self.theta, -problem.value_and_gradient(self.theta)[1])
+        still = still and moved and not met and problem.provable
+        stuck = "" if problem.refine(met or still, moved) else "step"
+        unsure = bool(coarse and met and problem.provable)
+        if coarse and not (problem.coarse or unsure):
+            gap = ridge.bracket(theta, -problem.value_and_gradient(theta)[1])
         if problem.coarse:
-            problem.tol = min(problem.tol, INNER * (self.gap / self.size))
-        self.left = 0.0 if self.still else self.gap / self.size / self.share
+            problem.tol = min(problem.tol, INNER * (gap / size))
+        left = 0.0 if still else gap / size / self.share
+        return Reached(theta, value, gap, left, still, unsure, stuck)
 
-    def worse(self, proof: Certificate, tol: float) -> bool:
-        """Whether the start may be better than the weights of which this is proven."""
-        return not proof.relative <= tol and proof.gap - proof.objective > self.start
+    def proven(
+        self, problem: Problem, here: Reached, start: Array, tol: float, balance: bool
+    ) -> tuple[Array, Proof]:
+        """What is proven of these weights, or of those to begin with if these are better."""
+        given = PROOF * tol / problem.examples
+        found = problem.prove(here.theta, given * max(1.0, abs(here.value)), balance=balance)
+        proof, values = found.certificate, []
+        if proof.relative <= tol or not proof.gap - proof.objective > self.start:
+            return here.theta, found
+        for theta in (start, here.theta):  # both evaluated anew
+            problem.forget()
+            values.append(problem.value_and_gradient(theta)[0] + problem.regulariser.value(theta))
+        if values[1] <= values[0]:
+            return here.theta, found
+        return start, problem.prove(start, given * max(1.0, abs(self.start)), balance=balance)
 
-    def settled(self, gap: float) -> str:
+    def settled(self, here: Reached, gap: float) -> str:
         """Return "proof" if no descent can make a proof's gap smaller."""
-        if self.unsure or (self.still and self.patience <= LONG):
+        if here.unsure or (here.still and self.patience <= LONG):
             return ""
-        if not self.still and self.gap > AGAIN * gap:
+        if not here.still and here.gap > AGAIN * gap:
             self.share = AGAIN * self.share
             return ""
         return "proof"
+
+
+def likelihood(
+    dual: Dual, routine: Routine, engine: Engine, oracle: Oracle[Any]
+) -> SurrogateProblem:
+    """Minus the surrogate likelihood of a dual problem, whose τ the routine computes."""
+    ridge, alike = dual.regulariser, routine.alike
+    steps = descents(dual.batch, dual.features, ridge, alike, dear=not routine.exact)
+    part = part_of(dual, routine, oracle)
+    problem = SurrogateProblem(part, ridge, engine, steps, routine.first, 1)
+    problem.bound = str(dual.entropy.bound)
+    return problem
+
+
+def part_of(dual: Dual, routine: Routine, oracle: Oracle[Any] | None = None) -> LikelihoodPart:
+    """All examples of a dual problem, by cheaper sums where transitions of chains are tied."""
+    batch, entropy, features = dual.batch, dual.entropy, dual.features
+    part = LikelihoodPart(
+        batch=batch, features=features, bias=batch.bias, routine=routine, entropy=entropy,
+        oracle=oracle,
+    )  # fmt: skip
+    if type(routine).__name__ != "ForwardBackward":
+        return part
+    from mlestruct.learning.tied import tied
+
+    return tied(part)

@@ -20,8 +20,8 @@ from mlestruct.errors import counted_from, counting_from
 from mlestruct.features import Features
 from mlestruct.inference.proof import infer, products
 from mlestruct.inference.routine import Routine
-from mlestruct.learning.descents import WeightDescent
 from mlestruct.learning.dual import Certificate, Dual
+from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle
 from mlestruct.storage.trees import Tree
@@ -157,7 +157,11 @@ class Part:
     def halves(self, arguments: tuple[Any, ...]) -> list[tuple[Part, tuple[Any, ...]]]:
         """The two halves of the examples with what they are asked; a single one has none."""
         two = self.batch.shards(2) if len(self.batch) > 1 else []
-        return [(self.select(one), arguments) for one in two]
+        return [(self.select(one), self.asked(arguments, one)) for one in two]
+
+    def asked(self, arguments: tuple[Any, ...], members: Ints) -> tuple[Any, ...]:
+        """What some of the examples are asked when all are asked this."""
+        return arguments
 
     def select(self, members: Ints) -> Part:
         """These examples alone."""
@@ -318,7 +322,8 @@ class Problem:
     ``tol`` is the error at which inference may stop; while it is ``coarse`` that gets finer with
     the gap, and where a search fails it is 0. Where one fails then, evaluations are ``cold``, at
     most ``restarts`` times begun anew: every answer is a first call's, so that what depends on warm
-    starts, by which an objective may jump, is a function again.
+    starts, by which an objective may jump, is a function again. ``others`` are the parts of θ that
+    score nothing, by name: they are what is learned of inference.
     """
 
     provable = False
@@ -336,11 +341,9 @@ class Problem:
         self.regulariser, self.steps, self.restarts = regulariser, steps, restarts
         self.examples, self.count = len(part.batch), len(parts)
         self.running = engine.open(parts)
+        self.close, self.others = self.running.close, dict[str, slice]()
         self.tol, self.coarse, self.cold, self.taken = coarse, coarse > 0.0, 0, 0
         self.stalled = 0
-
-    def close(self) -> None:
-        self.running.close()
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Σ over parts and its gradient: R is the descent's."""
@@ -374,21 +377,9 @@ class Problem:
         self.taken += moved
         return on
 
-    def improves(self, theta: Array, start: Array) -> bool:
-        """Whether these weights are no worse than others, both evaluated anew."""
-        values = []
-        for at in (start, theta):
-            self.forget()
-            values.append(self.value_and_gradient(at)[0] + self.regulariser.value(at))
-        return values[1] <= values[0]
-
     def claim(self, value: float, gap: float) -> Certificate:
         """What a round says of which nothing is proven."""
         raise NotImplementedError
-
-    def learned(self, theta: Array) -> Tree:
-        """What weights say of the inference, beside scores."""
-        return None
 
     def prove(self, theta: Array, enough: float, *, balance: bool) -> Proof:
         """Prove how far θ is from the optimum; ``enough`` is the gap per example to stop at."""
@@ -422,8 +413,7 @@ class SurrogateProblem(Problem):
         Without ``balance``, as where a budget has stopped the weights on their way, it stays.
         """
         ridge = self.regulariser
-        asked = (theta, enough, excess, ridge.lam)
-        parts = self.running.ask("prove", [asked] * self.count)
+        parts = self.running.ask("prove", [(theta, enough, excess, ridge.lam)] * self.count)
         proof, lack = parts[0].certificate, parts[0].missing
         for one in parts[1:]:
             proof, lack = proof + one.certificate, lack + one.missing

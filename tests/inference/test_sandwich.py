@@ -9,9 +9,8 @@ from mlestruct.inference.odd import binding
 from mlestruct.inference.routine import routine
 from mlestruct.inference.sandwich import Sandwich, respond
 from mlestruct.learning.dual import Dual
-from mlestruct.learning.likelihood import likelihood
 from mlestruct.learning.loop import Loop
-from mlestruct.learning.minimise import minimise
+from mlestruct.learning.minimise import likelihood, minimise
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices

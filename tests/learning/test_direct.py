@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mlestruct.engine import Serial
-from mlestruct.learning.descents import WeightDescent
 from mlestruct.learning.dual import Certificate
+from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.loop import Loop
 from mlestruct.learning.minimise import minimise
 from mlestruct.learning.problem import Proof, SurrogateProblem, Value

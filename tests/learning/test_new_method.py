@@ -17,8 +17,8 @@ from mlestruct.learners import Learns
 from mlestruct.learners.base import ridge_of
 from mlestruct.learning.checkpoints import Checkpoint
 from mlestruct.learning.dual import Certificate
-from mlestruct.learning.likelihood import likelihood
 from mlestruct.learning.loop import Found
+from mlestruct.learning.minimise import likelihood
 from mlestruct.learning.problem import Problem
 from mlestruct.oracle import resolve
 

@@ -9,7 +9,7 @@ import mlestruct as ms
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import solve
 from mlestruct.inference.forests import ForwardBackward
-from mlestruct.learning.tied_weights import padded
+from mlestruct.learning.tied import padded
 from mlestruct.native._door import (
     AttributeRows,
     ChainShape,

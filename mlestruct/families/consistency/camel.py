@@ -18,9 +18,8 @@ from mlestruct.inference.predict import unproven
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
 from mlestruct.learning.dual import Dual
-from mlestruct.learning.likelihood import likelihood
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.minimise import minimise
+from mlestruct.learning.minimise import likelihood, minimise
 from mlestruct.oracle import Oracle, Validated, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import Structure
