@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1524, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7979,
+        7729,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),
     "families": (1727, r"mlestruct/families/"),
     "extras": (1618, r"mlestruct/"),
 }
-RAW = {"tests": 34130, "benchmarks": 7730}  # all lines, blank ones and comments included
+RAW = {"tests": 34121, "benchmarks": 7730}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

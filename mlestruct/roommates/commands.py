@@ -6,7 +6,7 @@ import argparse
 import shlex
 import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -33,28 +33,31 @@ from mlestruct.roommates.words import FILE, REPORT
 from mlestruct.roommates.words import PAGE as WORDS
 
 if TYPE_CHECKING:
+    from mlestruct.roommates.doctor import Diagnosis
     from mlestruct.roommates.evaluation import Evaluation
     from mlestruct.roommates.frames import Table
     from mlestruct.roommates.model import RoommateModel
-    from mlestruct.roommates.office import Inputs, Planned
+    from mlestruct.roommates.office import Office
     from mlestruct.roommates.plan import Explanation
     from mlestruct.roommates.project import Choices, Decided, Project, Settings
     from mlestruct.roommates.report import Report
-    from mlestruct.roommates.summary import RoommateSummary
 
 PAIRS = 20  # of a plan that are printed
-FIT = ("weight", "alpha")  # settings of a fit beside columns
+FIT = ("weight", "alpha", "max_seconds")  # settings of a fit beside columns
 TABLES = ("people", "pairs", "rooms", "rules")
 
 
-def add_people(parser: argparse.ArgumentParser, *more: str) -> None:
-    """Tables, and ``more`` positional arguments; what a project names may be left out."""
-    for name in ("people", *more):
-        word = "ID" if name == "person" else name.upper()
+def add_part(parts: Any, run: Callable[..., int], words: str, *more: str) -> Any:
+    """A part of ``mlestruct roommates``: the tables it names, and its options."""
+    parser = parts.add_parser(run.__name__.removeprefix("run_"), help=words)
+    for name in ("people", *(name for name in more if name in ("pairs", "person"))):
         optional: dict[str, Any] = {} if name == "person" else {"nargs": "?"}
-        parser.add_argument(name, metavar=word, **optional)
+        parser.add_argument(name, metavar="ID" if optional == {} else name.upper(), **optional)
     add_options(parser, "project", "only", "mix", "json", "model", "max-seconds", "technical")
+    add_options(parser, *(name for name in more if name not in ("pairs", "person")))
     add_reading(parser)
+    parser.set_defaults(run=run)
+    return parser
 
 
 def project_of(given: argparse.Namespace) -> tuple[Project, Choices]:
@@ -68,9 +71,9 @@ def project_of(given: argparse.Namespace) -> tuple[Project, Choices]:
     choices = project.choices()
     files = {kind: file._replace(name="") for kind, file in choices.files.items()}
     for kind in TABLES:
-        if own := getattr(given, kind, None):
-            inside = own if path.parent == Path() else str(Path(own).absolute())
-            files[kind] = Dropped(inside, "")
+        own = getattr(given, kind, None)
+        if own and isinstance(own, str):
+            files[kind] = Dropped(own if path.parent == Path() else str(Path(own).absolute()))
     reading = {n: getattr(given, n) for n in READING if getattr(given, n) is not None}
     separator = reading.get("separator")
     if separator is not None:
@@ -90,135 +93,121 @@ def told_by(given: argparse.Namespace, choices: Choices) -> dict[str, Any]:
     way = next((name for name in WAYS if name in told), None)
     if way:
         told |= {name: getattr(usual, name) for name in WAYS if name != way}
-    fit = {name: said[name] for name in FIT if said.get(name)}
-    if said.get("max_seconds") is not None:
-        fit["max_seconds"] = given.max_seconds
-    old = choices.settings.fit if choices.settings else {}
-    return told | {"fit": {**old, **fit}}
+    fit = {name: said[name] for name in FIT if said.get(name) is not None}
+    return told | {"fit": {**(choices.settings.fit if choices.settings else {}), **fit}}
 
 
-def inputs(given: argparse.Namespace, told: Mapping[str, Any] | None = None) -> Inputs:
-    """The tables of a command, and in a line for each how it was read."""
-    from mlestruct.roommates.office import Inputs
+def office_of(given: argparse.Namespace, model: RoommateModel | None = None) -> Office:
+    """The tables that a command or its project names, and in a line for each how it was read."""
+    from mlestruct.roommates.office import Office
 
     project, choices = project_of(given)
     if "people" not in choices.files:
         raise ValueError(f"name a table of people, or write a project by mlestruct check ({FILE})")
-    found = Inputs(project, choices, told_by(given, choices) | dict(told or {}))
+    if model is not None and given.people:  # whom these are about is not the project's to say
+        choices = replace(choices, planned=None)
+    found = Office(project, choices, told_by(given, choices), model=model, only=given.only)
     for table in found.tables.values():
         say(given, *table.said)
     return found
 
 
-def add_fit(parts: Any) -> None:
-    """The command's options; COLUMNS are names or patterns like 'q*', separated by commas."""
-    parser = parts.add_parser("fit", help="learn from people and the pairs observed")
-    add_people(parser, "pairs")
-    add_options(parser, *COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected")
-    add_options(parser, *FIT, "missing", "unknown", "checkpoint", "strict", "force")
-    parser.set_defaults(run=run_fit)
+def loaded(given: argparse.Namespace) -> Office:
+    """A model, with what is told of unknown answers, and the tables under its columns."""
+    from mlestruct.roommates.model import RoommateModel
+
+    model = RoommateModel.load(given.model)
+    found = office_of(given, model)
+    model.set_params(max_seconds=given.max_seconds)
+    if "unknown" in found.told or found.choices.settings:
+        model.set_params(unknown=found.settings.unknown)
+    return found
 
 
 def run_fit(given: argparse.Namespace) -> int:
-    """Print the summary, write the model."""
+    """Learn from people and the pairs observed: print the summary, write the model."""
     from mlestruct.errors import DataWarning
 
     path = new_file(given.model, given.force, [given.people, given.pairs])
-    found = inputs(given)
-    _refuse_lost(found)
-    for name in found.columns_new:
-        say(given, f"column {name!r} is new: {_used_as(found.settings, name)}")
-    learned = found.named("people")
-    if given.only is not None:
-        learned = found.of_cohorts(given.only)
-    elif found.choices.planned is not None and "new" not in found.choices.files:
-        learned = found.parts[0]
+    office = office_of(given)
+    for name, roles in office.columns_gone:
+        if {"same", "cohort"} & set(roles):
+            raise ValueError(
+                f"column {name!r} kept people apart and is in no table now: rename it in "
+                f"{office.project.file}, or take it out there"
+            )
+    for name in office.columns_new:
+        say(given, f"column {name!r} is new: {_used_as(office.settings, name)}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # the summary's notes say it
-        model = found.model(learned)
-        model.fit(learned, found.pairs(learned), checkpoint=given.checkpoint)
+        model = office.fit(checkpoint=given.checkpoint)
     summary = model.summary()
     model.save(path)
-    say(given, summary if given.technical else "\n".join(_learned(summary, model)), f"wrote {path}")
+    say(given, summary if given.technical else "\n".join(_learned(model)), f"wrote {path}")
     next_one = "mlestruct roommates assign" + (f" --model {path}" if path != MODEL else "")
     say(given, f"to pair people up: {next_one}")
-    tell(
-        given,
-        model=path,
-        contrasts=summary.contrasts,
-        unidentified=summary.unidentified,
-        notes=summary.notes,
-        certificate=summary.certificate,
-        alpha=summary.alpha,
-    )
+    names = ("contrasts", "unidentified", "notes", "certificate", "alpha")
+    tell(given, model=path, **{name: getattr(summary, name) for name in names})
     return 0
 
 
-def _learned(summary: RoommateSummary, model: RoommateModel) -> list[str]:
+def _learned(model: RoommateModel) -> list[str]:
     """What was learned, in words."""
     from mlestruct.roommates.report import effect
     from mlestruct.roommates.words import number
 
+    summary = model.summary()
     sure = [c for c in summary.surest if c.low > 0 or c.high < 0] if summary.sure else []
     open_ = list(dict.fromkeys(c.column for c in summary.surest if c not in sure))
     lines = [
         f"  {effect(c, model.questions_)} ({number(exp(c.low))} to {number(exp(c.high))})"
         for c in sure
     ]
-    return [
-        f"learned from {summary.pairs} pairs:" if sure else REPORT["nothing sure"],
-        *lines,
-        *([f"not told by these pairs: {', '.join((*open_, *summary.unidentified))}"]
-          if open_ or summary.unidentified else []),
-        *summary.notes,
-    ]  # fmt: skip
+    lost = ", ".join((*open_, *summary.unidentified))
+    head = f"learned from {summary.pairs} pairs:" if sure else REPORT["nothing sure"]
+    return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else []), *summary.notes]
 
 
 def _used_as(told: Settings, name: str) -> str:
     return ", ".join(WORDS[use] for use in told.uses().get(name, ["ignore"]))
 
 
-def _refuse_lost(found: Inputs) -> None:
-    """A column that kept people apart does not go away in silence."""
-    for name, roles in found.columns_gone:
-        if {"same", "cohort"} & set(roles):
-            raise ValueError(
-                f"column {name!r} kept people apart and is in no table now: rename it in "
-                f"{found.project.file}, or take it out there"
-            )
+def planned_by(given: argparse.Namespace) -> Office:
+    """A plan, under what was decided; what does not fit is said."""
+    from mlestruct.roommates.rooms import Placed
 
+    office = loaded(given)
+    if office.skipped:
+        learned = ", ".join(office.own.cohorts_ if office.own else ())
+        say(given, f"not planned, since learned from: {office.settings.cohort} {learned}")
 
-def add_assign(parts: Any) -> None:
-    """The command's options."""
-    parser = parts.add_parser("assign", help="pair up people")
-    add_people(parser)
-    add_options(parser, *RULES, "unknown", "rooms", *SHOWN)
-    parser.set_defaults(run=run_assign)
+    def placed(option: str) -> list[Placed]:
+        return [
+            Placed.of([office.id_of(who) or who for who in pair], f"--{option} {' '.join(pair)}")
+            for pair in getattr(given, option)
+        ]
+
+    office.plan = office.planned_under(
+        forbid=placed("forbid"), require=placed("require"), mix=given.mix
+    )
+    gone = len(office.left & set(map(str, office.named("people").as_names(office.settings.id))))
+    say(given, *([f"{gone} people who left are not planned"] if gone else []))
+    say(given, *(_unused(part) for part in office.decided if part.why))
+    return office
 
 
 def run_assign(given: argparse.Namespace) -> int:
-    """Print the plan; write pairs.csv, probabilities.csv and report.html."""
-    from mlestruct.roommates.report import Report
-
-    planned = planned_by(given)
-    report = Report(
-        planned.model,
-        planned.people,
-        planned.plan,
-        names=given.names or planned.names,
-        protected=given.show_protected,
-    )
+    """Pair up people: print the plan; write pairs.csv, probabilities.csv and report.html."""
+    office = planned_by(given)
+    report = office.report(protected=given.show_protected)
     plan = report.plan
     wrote = finish(plan if given.technical else _planned(report), report, given)
     tell(
         given,
-        pairs=plan.pairs,
-        singles=plan.singles,
-        left_over=plan.left_over,
+        **{name: getattr(plan, name) for name in ("pairs", "singles", "left_over", "gap")},
         total=plan.objective,
-        gap=plan.gap,
         notes=plan.people.notes,
-        unused=[part for part in planned.given.decided if part.why],
+        unused=[part for part in office.decided if part.why],
         files=wrote,
     )
     return 0
@@ -236,81 +225,9 @@ def _planned(report: Report) -> str:
     more = len(plan.pairs) - len(rows)
     alone = [f"{s.person} ({WORDS['alone']}, {s.group})" for s in plan.singles]
     head = ("person", "with", "probable", "group", *(["room"] if rows and len(rows[0]) > 4 else []))
-    return "\n".join(
-        [
-            *report.headline()[:1],
-            *([aligned(head, rows)] if rows else []),
-            *([f"  … and {more} more pairs"] if more > 0 else []),
-            *alone,
-            *plan.people.notes,
-        ]
-    )
-
-
-def loaded(given: argparse.Namespace) -> tuple[RoommateModel, Inputs]:
-    """The model, with what is told of unknown answers, and the tables under its columns."""
-    from mlestruct.roommates.model import RoommateModel
-    from mlestruct.roommates.questionnaire import listed
-
-    model = RoommateModel.load(given.model)
-    own: dict[str, Any] = {
-        name: tuple(listed(getattr(model, name))) for name in ("same", "room", "partner")
-    }
-    own |= {"partners": tuple(model.partners), "id": model.id, "cohort": model.cohort}
-    found = inputs(given, own)
-    unknown = getattr(given, "unknown", None)
-    if unknown is None and found.choices.settings:
-        unknown = found.choices.settings.unknown
-    model.set_params(max_seconds=given.max_seconds)
-    if unknown is not None:
-        model.set_params(unknown=unknown)
-    return model, found
-
-
-def planned_by(given: argparse.Namespace) -> Planned:
-    """The plan of a command, under what was decided; what does not fit is said."""
-    from mlestruct.roommates.office import Planned
-    from mlestruct.roommates.rooms import Placed
-
-    model, found = loaded(given)
-    people = found.here(_to_plan(given, model, found))
-    found.__dict__["parts"] = found.named("people"), people
-    ids = {str(who): who for who in people.as_names(model.id).tolist()}
-
-    def placed(pair: Sequence[str], option: str) -> Placed:
-        return Placed.of([ids.get(who, who) for who in pair], f"--{option} {' '.join(pair)}")
-
-    asked: dict[str, Any] = {
-        name: [placed(pair, name) for pair in getattr(given, name)] for name in RULES[:2]
-    }
-    asked["mix"] = given.mix
-    planned = Planned(found, model, people, asked)
-    gone = len(found.left & {str(who) for who in found.named("people").as_names(model.id)})
-    say(given, *([f"{gone} people who left are not planned"] if gone else []))
-    for part in found.decided:
-        if part.why:
-            say(given, _unused(part))
-    return planned
-
-
-def _to_plan(given: argparse.Namespace, model: RoommateModel, found: Inputs) -> Table:
-    """Whom to pair up: those named, else the project's, else those not learned from."""
-    people = found.named("people")
-    if given.only is not None:
-        return found.of_cohorts(given.only)
-    if "new" in found.choices.files or (found.choices.planned and given.people is None):
-        return found.parts[1]
-    known = model.cohorts_
-    left = [cohort for cohort in found.cohorts if cohort not in known]
-    if not known or len(left) == len(found.cohorts):
-        return people
-    if not left:
-        raise ValueError(
-            f"all people are of {model.cohort} {', '.join(found.cohorts)}, which was learned "
-            "from: name whom to pair up by only="
-        )
-    say(given, f"not planned, since learned from: {model.cohort} {', '.join(known)}")
-    return found.of_cohorts(left)
+    table = [aligned(head, rows)] if rows else []
+    table += [f"  … and {more} more pairs"] if more > 0 else []
+    return "\n".join([*report.headline()[:1], *table, *alone, *plan.people.notes])
 
 
 def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
@@ -326,23 +243,15 @@ def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str
     return paths
 
 
-def add_evaluate(parts: Any) -> None:
-    """The command's options."""
-    parser = parts.add_parser("evaluate", help="judge a model on pairs it has not seen")
-    add_people(parser, "pairs")
-    add_options(parser, "unknown", *SHOWN)
-    parser.set_defaults(run=run_evaluate)
-
-
 def run_evaluate(given: argparse.Namespace) -> int:
-    """Print the evaluation; write what assign writes, with the evaluation in the report."""
+    """Judge a model on pairs it has not seen; the report has the evaluation."""
     from mlestruct.roommates.report import Report
 
-    model, found = loaded(given)
-    people = found.named("people") if given.only is None else found.of_cohorts(given.only)
-    pairs = found.pairs(people)
-    shown = {"names": given.names, "protected": given.show_protected, "mix": given.mix or ()}
-    report = Report.of(model, people, people if pairs is None else pairs, **shown)
+    office = loaded(given)
+    people = office.of_cohorts(given.only) if given.only else office.named("people")
+    pairs = office.pairs(people)
+    shown = {"protected": given.show_protected, "names": given.names, "mix": given.mix or ()}
+    report = Report.of(office.model, people, people if pairs is None else pairs, **shown)
     evaluation = report.evaluation
     assert evaluation is not None
     wrote = finish(evaluation if given.technical else _judged(evaluation), report, given)
@@ -363,24 +272,14 @@ def _judged(found: Evaluation) -> str:
     return "\n".join([found.count(), picks(found), *rates, *few, *found.notes])
 
 
-def add_explain(parts: Any) -> None:
-    """The command's options."""
-    parser = parts.add_parser("explain", help="why two people are a pair, and who else was near")
-    add_people(parser, "person")
-    parser.add_argument("--partner", metavar="ID", help="default: the plan's")
-    add_options(parser, *RULES, "unknown", "show-protected")
-    parser.set_defaults(run=run_explain)
-
-
 def run_explain(given: argparse.Namespace) -> int:
-    """Print the contributions of all answers, then the alternatives."""
+    """Say why two people are a pair, and who else was near."""
     from mlestruct.roommates.words import percent
 
-    planned = planned_by(given)
-    own = dict(zip(planned.texts, planned.ids, strict=True))
-    person, partner = (own.get(who, who) for who in (given.person, given.partner))
-    plan = planned.plan
-    found = planned.model.explain(plan, person, partner, protected=given.show_protected)
+    office = planned_by(given)
+    plan, texts = office.plan, (given.person, given.partner)
+    person, partner = (who and (office.id_of(who) or who) for who in texts)
+    found = office.model.explain(plan, person, partner, protected=given.show_protected)
     near = plan.alternatives(person)
     if given.technical:
         listed = aligned(type(near[0])._fields, near) if near else "  none"
@@ -433,33 +332,13 @@ def add_change(parts: Any) -> None:
 
 def run_change(given: argparse.Namespace) -> int:
     """Print the cost and the homes that would be new; keep the decision where that was said."""
-    from mlestruct.roommates.project import Decided, locked
+    from mlestruct.roommates.project import Project
 
-    planned = planned_by(given)
-    choices, who = planned.given.choices, tuple(given.who)
-    row = {text: k for k, text in enumerate(planned.texts)}
-    strange = next((one for one in who if one not in row and given.kind != "back"), None)
-    if strange is not None or len(who) != (2 if given.kind in ("together", "swap", "apart") else 1):
-        raise ValueError(
-            f"nobody who is planned has id {strange!r}"
-            if strange
-            else f"{given.kind}: name "
-            "two people for together, swap and apart, and one for the others"
-        )
-    lines = []
-    if len(who) == 2:
-        a, b = (row[one] for one in who)
-        made, _ = planned.changed(given.kind, a, b)
-        lines = planned.cost(given.kind, a, b)["words"]
-    elif given.kind == "back":
-        made = tuple(part for part in choices.decided if who[0] not in part.who)
-    elif given.kind == "left":
-        made = (*choices.decided, Decided("left", who))
-    else:
-        home, room = planned.home(row[who[0]])
-        made = locked(choices.decided, home, room, given.kind == "lock")
+    office = planned_by(given)
+    made = office.decide(given.kind, given.who)
+    lines = office.cost(made)["words"] if len(given.who) == 2 else []
     if given.yes:
-        project, _ = project_of(given)
+        project = Project(office.project.folder, office.project.file.name)
         project.keep(replace(project.choices(), decided=made))
         lines.append(f"kept in {project.private}")
     else:
@@ -485,49 +364,51 @@ def add_check(commands: Any) -> None:
 
 def run_check(given: argparse.Namespace) -> int:
     """A survey and the findings of every table; a proposal where there is none."""
-    from mlestruct.roommates.doctor import examine
     from mlestruct.roommates.office import opened
-    from mlestruct.roommates.project import Settings
+    from mlestruct.roommates.project import Dropped
     from mlestruct.roommates.survey import Surveyed, survey
 
-    given.project = given.project or _free(given.tables)
     project, choices = project_of(given)
-    own = [file for kind, file in choices.files.items() if kind in TABLES[:2]]
-    paths = given.tables or [str(project.path(f)) + (f"#{f.sheet}" if f.sheet else "") for f in own]
+    old, named = choices.settings, set(map(str, choices.files.values()))
+    if given.tables and named and not (given.project or named.issuperset(given.tables)):
+        raise ValueError(f"{FILE} is about {', '.join(sorted(named))}: name another by --project")
+    own = [choices.files[kind] for kind in TABLES[:2] if kind in choices.files]
+    paths = given.tables or [str(file._replace(kept=str(project.path(file)))) for file in own]
     if not paths:
         raise ValueError("name the tables: people, and who shared in earlier years")
-    spelled = choices.settings.spelled if choices.settings else {}
-    read = (opened("", path, None, None, **choices.reading) for path in paths)
-    tables = [table.respelled(spelled) for table in read]
+    tables = [opened("", path, None, old, **choices.reading) for path in paths]
     say(given, *(line for table in tables for line in table.said))
     told = told_by(given, choices)
     _refuse_unknown(told, tables)
-    findings: list[tuple[int, str, str]] = []
-    settings = Settings(**told)
-    if choices.settings is not None:
-        settings, findings = _under(project, choices, told, tables)
-    found = examine(tables, settings, choices.settings is not None)
+    office, found, order = _examined(project, choices, told, tables)
+    choices = office.choices
+    findings = [(order[0], *one) for one in _changed(office)]
     findings += [(f.table, f.severity, for_shell(f.words)) for f in found.findings]
     surveys = [survey(table) for table in tables]
     for number, table in enumerate(tables):
         say(given, f"{paths[number]}: {len(table)} rows, {len(table.names)} columns")
         say(given, aligned(Surveyed._fields, surveys[number]))
         mine = sorted((f for f in findings if f[0] == number), key=lambda f: f[1] == "note")
-        for _, severity, words in mine:
-            say(given, f"  {'-' if severity == 'note' else '!'} {words}")
-    if choices.settings is None:
-        _propose(given, project, choices, tables, paths, found.settings, surveys)
+        say(given, *(f"  {'-' if own == 'note' else '!'} {words}" for _, own, words in mine))
+    if old is None:
+        files = {kind: Dropped(paths[k]) for kind, k in zip(TABLES, order, strict=False)}
+        notes = {row.column: row.values for row in surveys[order[0]]}
+        try:
+            project.keep(replace(choices, files=files, planned=office.unpaired), notes)
+            say(given, f"wrote what is proposed for every column, to be corrected: {project.file}")
+        except (OSError, ValueError) as error:
+            say(given, f"no proposal is written: {error}")
     by = {s: [{"file": paths[k], "words": w} for k, own, w in findings if own == s]
           for s in ("stop", "puzzle", "note")}  # fmt: skip
     ready = not by["puzzle"] and not any(f.code == "nobody shares" for f in found.findings)
-    command = ["mlestruct", "roommates", "fit"] if ready else ["mlestruct", "check"]
-    command += ["--project", given.project] if given.project != FILE else []
+    words = ["mlestruct", *(["roommates", "fit"] if ready else ["check"])]
+    command = shlex.join([*words, *(["--project", given.project] if given.project else [])])
     if by["puzzle"]:
         say(given, "these tables are not understood, because")
         say(given, *(f"  {one['words']}" for one in by["puzzle"]))
-        say(given, f"say it in {given.project}, then:", f"  {shlex.join(command)}")
+        say(given, f"say it in {project.file}, then:", f"  {command}")
     else:
-        say(given, "to learn from these tables:" if ready else "next:", f"  {shlex.join(command)}")
+        say(given, "to learn from these tables:" if ready else "next:", f"  {command}")
         say(given, f"faults found: {len(by['stop'])}" if by["stop"] else "no faults found")
     tell(
         given,
@@ -539,87 +420,47 @@ def run_check(given: argparse.Namespace) -> int:
         puzzles=by["puzzle"],
         remarks=by["note"],
         settings=vars(found.settings),
-        fit=shlex.join(command),
-        project=given.project,
+        fit=command,
+        project=str(project.file),
     )
     return 3 if by["puzzle"] else 1 if by["stop"] else 0
 
 
-def _under(
-    project: Project, choices: Choices, told: Mapping[str, Any], tables: Sequence[Table]
-) -> tuple[Settings, list[tuple[int, str, str]]]:
-    """The settings of a project for these tables, and what in it does not fit them."""
-    from mlestruct.roommates.office import Inputs
+def _examined(
+    project: Project, choices: Choices, told: dict[str, Any], tables: Sequence[Table]
+) -> tuple[Office, Diagnosis, list[int]]:
+    """The case, what the doctor says of its tables, and their numbers, that of people first."""
+    from mlestruct.roommates.doctor import examine
+    from mlestruct.roommates.office import Office
+    from mlestruct.roommates.project import Settings
 
-    order = _people_first(tables, choices.settings.id if choices.settings else "")
-    people = order[0]
-    held = Inputs(project, replace(choices, files={}), told)
-    held.tables.update({kind: tables[k] for kind, k in zip(TABLES[:2], order, strict=False)})
-    findings = []
-    for name, roles in held.columns_gone:
+    found = examine(tables, Settings(**told)) if choices.settings is None else None
+    if found is not None:
+        choices, told = replace(choices, settings=replace(found.settings, fit={})), {}
+    ids = choices.settings.id if choices.settings else ""
+    order = sorted(range(len(tables)), key=lambda k: ids not in tables[k].names)[:2]
+    held = {kind: tables[k] for kind, k in zip(TABLES, order, strict=False)}
+    office = Office(project, choices, told, tables=held)
+    return office, found or examine(tables, office.settings, True), order
+
+
+def _changed(office: Office) -> Iterator[tuple[str, str]]:
+    """What in a project does not fit the tables of now: how severe it is, and words."""
+    for name, roles in office.columns_gone:
         severity = "stop" if {"same", "cohort"} & set(roles) else "note"
         words = WORDS["unfit column"].format(roles=", ".join(WORDS[role] for role in roles))
-        findings.append((people, severity, f"column {name!r}: {words}"))
-    for name in held.columns_new:
-        used = _used_as(held.settings, name)
-        findings.append((people, "note", f"column {name!r} is new: {used}"))
-    for part in held.decided if len(tables) > 1 else ():
+        yield severity, f"column {name!r}: {words}"
+    for name in office.columns_new:
+        yield "note", f"column {name!r} is new: {_used_as(office.settings, name)}"
+    for part in office.decided if len(office.tables) > 1 else ():
         if part.why:
-            findings.append((people, "note", _unused(part)))
-    return held.settings, findings
-
-
-def _people_first(tables: Sequence[Table], ids: str) -> list[int]:
-    """The tables' numbers, that of people first."""
-    return sorted(range(len(tables)), key=lambda k: ids not in tables[k].names)
+            yield "note", _unused(part)
 
 
 def _unused(part: Decided) -> str:
     """A decision that does not fit, and why."""
     words = WORDS[f"decided {part.kind}"].format(who=" + ".join(part.who), room=part.room)
     return f"{words}. {WORDS['not in use'].format(why=part.why)}"
-
-
-def _free(tables: Sequence[str]) -> str:
-    """The usual project, or the next that is not of other tables."""
-    from mlestruct.roommates.project import Project
-
-    number, path = 2, Path(FILE)
-    while tables and path.exists():
-        files = Project(path.parent, path.name).choices().files
-        named = {file.kept + (f"#{file.sheet}" if file.sheet else "") for file in files.values()}
-        if set(tables) <= named:
-            break
-        path, number = Path(FILE).with_stem(f"roommates-{number}"), number + 1
-    return str(path)
-
-
-def _propose(
-    given: argparse.Namespace,
-    project: Project,
-    choices: Choices,
-    tables: Sequence[Table],
-    paths: Sequence[str],
-    settings: Settings,
-    surveys: Sequence[Any],
-) -> None:
-    """Write the proposal, with what is in every column as a comment."""
-    from mlestruct.roommates.office import Inputs
-    from mlestruct.roommates.project import Dropped
-
-    order = _people_first(tables, settings.id)
-    files = {kind: Dropped(paths[k], "") for kind, k in zip(TABLES, order[:2], strict=False)}
-    notes = {row.column: row.values for row in surveys[order[0]]}
-    made = replace(choices, settings=replace(settings, fit={}))
-    held = Inputs(project, made)
-    held.tables.update({kind: tables[k] for kind, k in zip(TABLES[:2], order, strict=False)})
-    made = replace(made, files=files, planned=held.unpaired)
-    try:
-        project.keep(made, notes)
-    except (OSError, ValueError) as error:
-        say(given, f"no proposal is written: {error}")
-    else:
-        say(given, f"wrote what is proposed for every column, to be corrected: {project.file}")
 
 
 def _refuse_unknown(told: Mapping[str, Any], tables: Sequence[Table]) -> None:
@@ -641,12 +482,6 @@ STUDENTS = (
 LEARNING = "Learning from the {pairs} pairs of years 1 and 2 …"
 PLANNING = "Pairing up year 3 from its answers alone, then looking who really shared:"
 YOURS = "With tables of your own (CSV or Excel): mlestruct check PEOPLE PAIRS"
-
-
-def add_example(parser: argparse.ArgumentParser) -> None:
-    """The command's options."""
-    add_options(parser, "json", "out", "force")
-    parser.set_defaults(run=run_example)
 
 
 def run_example(given: argparse.Namespace) -> int:
@@ -685,15 +520,6 @@ def _say(given: argparse.Namespace, *lines: str, indent: str = "") -> None:
         say(given, wrapper.fill(line))
 
 
-def add_serve(parts: Any) -> None:
-    """The command's options."""
-    parser = parts.add_parser("serve", help="a page on this machine, from files to a plan")
-    words = f"keeps everything; default: {PAGE}"
-    parser.add_argument("--project", metavar="FOLDER", default=PAGE, help=words)
-    add_options(parser, "port", "no-browser", "json")
-    parser.set_defaults(run=run_serve)
-
-
 def run_serve(given: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     from mlestruct.roommates.server import serve
@@ -718,7 +544,22 @@ def add(commands: Any) -> None:
         help="learn who shares with whom, pair up the next cohort; alone: a shipped example",
         description="Without a command: learn two years of a shipped example, predict the third.",
     )
-    add_example(parser)
+    add_options(parser, "json", "out", "force")
+    parser.set_defaults(run=run_example)
     parts = parser.add_subparsers(metavar="COMMAND")
-    for add_part in (add_fit, add_assign, add_change, add_evaluate, add_explain, add_serve):
-        add_part(parts)
+    columns = (*COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected", "weight")
+    more = ("alpha", "missing", "unknown", "checkpoint", "strict", "force")
+    words = "learn from people and the pairs observed"
+    add_part(parts, run_fit, words, "pairs", *columns, *more)
+    add_part(parts, run_assign, "pair up people", *RULES, "unknown", "rooms", *SHOWN)
+    add_change(parts)
+    words = "judge a model on pairs it has not seen"
+    add_part(parts, run_evaluate, words, "pairs", "unknown", *SHOWN)
+    words = "why two people are a pair, and who else was near"
+    parser = add_part(parts, run_explain, words, "person", *RULES, "unknown", "show-protected")
+    parser.add_argument("--partner", metavar="ID", help="default: the plan's")
+    parser = parts.add_parser("serve", help="a page on this machine, from files to a plan")
+    words = f"keeps everything; default: {PAGE}"
+    parser.add_argument("--project", metavar="FOLDER", default=PAGE, help=words)
+    add_options(parser, "port", "no-browser", "json")
+    parser.set_defaults(run=run_serve)

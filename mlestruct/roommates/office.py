@@ -1,13 +1,17 @@
-"""A project put to use: its tables, what to learn from, whom to pair up, what a change costs."""
+"""An office's case: its project put to use, with tables, model, plan, and what a change costs.
+
+Commands, the page and the report ask the same object.
+"""
 
 from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from itertools import combinations
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -21,23 +25,22 @@ from mlestruct.roommates.doctor import Diagnosis, examine, paired, role_of, unch
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.leaks import leaks
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.people import by_text, meant
+from mlestruct.roommates.people import by_text, groups_of, meant
 from mlestruct.roommates.plan import Pair, Plan
 from mlestruct.roommates.project import (
     ALLOWED,
     ASKED,
+    LOCKS,
     SINGLE,
     WAYS,
     Choices,
+    Decided,
     Decisions,
     Dropped,
     Project,
-    Rule,
     Settings,
-    apart,
-    judged,
-    together,
 )
+from mlestruct.roommates.questionnaire import listed
 from mlestruct.roommates.reading import read, sheets
 from mlestruct.roommates.report import Report, export_csv, guarded
 from mlestruct.roommates.rooms import COLUMNS, listed_rules
@@ -48,6 +51,8 @@ EXAMINED = ("people", "pairs")
 NEEDED: dict[str, tuple[str, ...]] = {"rooms": ("room",), "rules": COLUMNS}
 SAME = 1.05  # times as probable, which is about as good
 LARGEST_FACTOR = 30.0  # in logarithms: beyond it a plan is practically impossible
+TWO = ("together", "swap", "apart")  # changes that are about two people
+CHANGES = (*TWO, "lock", "unlock", "left", "back")
 
 Json = dict[str, Any]
 
@@ -62,14 +67,16 @@ def opened(
     found = read(path, wanted, sheet=sheet, **reading)
     for name in NEEDED.get(kind, ()):
         _ = found[name]
-    return found
+    return found.respelled(told.spelled if told else {})
 
 
-class Inputs:
-    """The tables under the choices of one moment; what is asked twice is read once.
+class Office:
+    """Tables, settings, model and plan under the choices of one moment; each is made once.
 
     For a command these are its own ``choices``, under which a table that cannot be read is an error
-    at once, and ``told`` are settings that go before all others.
+    at once. ``told`` are settings that go before all others, ``only`` the cohorts a command is
+    about, ``rules`` what its plan must keep besides; the settings of its ``model`` go before
+    everything. ``tables`` are those that were read already.
     """
 
     def __init__(
@@ -77,28 +84,37 @@ class Inputs:
         project: Project,
         choices: Choices | None = None,
         told: Mapping[str, Any] | None = None,
+        *,
+        tables: Mapping[str, Table] | None = None,
+        model: RoommateModel | None = None,
+        only: Sequence[str] | None = None,
     ) -> None:
         self.project, self.choices = project, choices or project.choices()
-        self.told = dict(told or {})
-        self.tables: dict[str, Table] = {}
+        self.told, self.own, self.only = dict(told or {}), model, only
+        self.command = choices is not None
+        if model is not None:
+            several = {n: tuple(listed(getattr(model, n))) for n in ("same", "room", "partner")}
+            partners = {"partners": tuple(model.partners)}
+            self.told |= several | partners | {"id": model.id, "cohort": model.cohort}
+        self.tables: dict[str, Table] = dict(tables or {})
         self.faults: dict[str, str] = {}
         self.sheets: dict[str, list[str]] = {}
-        for kind, file in self.choices.files.items():
+        for kind, file in self.choices.files.items() if tables is None else ():
+            path = project.path(file)
+            with suppress(OSError, ValueError):
+                self.sheets[kind] = [] if self.command else sheets(path)
             try:
                 self.tables[kind] = self._table(kind, file)
-                self.sheets[kind] = [] if choices else sheets(project.path(file))
             except (OSError, ValueError) as error:
-                if choices is not None:
+                if self.command:
                     raise
-                self.sheets.setdefault(kind, _sheets(project.path(file)))
-                self.faults[kind] = str(error).replace(str(project.path(file)), file.name)
+                self.faults[kind] = str(error).replace(str(path), file.name)
 
     def _table(self, kind: str, file: Dropped) -> Table:
         """A file as its user calls it: messages name it so."""
         path, told = self.project.path(file), self.choices.settings
         told = replace(told or Settings(), **self.told) if self.told else told
         found = opened(kind, path, file.sheet, told, **self.choices.reading)
-        found = found.respelled(told.spelled if told else {})
         if not file.name:
             return found
         said = tuple(line.replace(str(path), file.name) for line in found.said)
@@ -119,8 +135,8 @@ class Inputs:
     @cached_property
     def examined(self) -> Diagnosis:
         """What the doctor says under what was chosen, or on his own."""
-        chosen = self.choices.settings
-        return self._examined(self.settings, True) if chosen else self._examined(Settings(), False)
+        chosen = self.choices.settings is not None
+        return self._examined(self.settings if chosen else Settings(), chosen)
 
     def _examined(self, told: Settings, chosen: bool) -> Diagnosis:
         return examine([self.tables[kind] for kind in self.ready], told, chosen)
@@ -128,17 +144,17 @@ class Inputs:
     @cached_property
     def settings(self) -> Settings:
         """As chosen, for the columns that are there; else, and for new ones, as proposed."""
-        return replace(self._settings, **self.told)
-
-    @cached_property
-    def _settings(self) -> Settings:
         chosen = self.choices.settings
-        if chosen is None and self.told:
-            return Settings()
-        if chosen is None or "people" not in self.tables:
-            return chosen or self.examined.settings
-        names, usual = self.tables["people"].names, Settings()
-        kept, gone = chosen.keeping(names.__contains__), dict(self.columns_gone)
+        if chosen is None:
+            chosen = Settings() if self.told else self.examined.settings
+        elif "people" in self.tables:
+            chosen = self._kept(chosen)
+        return replace(chosen, **self.told)
+
+    def _kept(self, chosen: Settings) -> Settings:
+        """Settings for the columns that are there now."""
+        kept = chosen.keeping(self.tables["people"].names.__contains__)
+        gone, usual = dict(self.columns_gone), Settings()
         lost = [name for name in SINGLE if getattr(chosen, name) in gone]
         lost += WAYS if set(chosen.shares) & set(gone) else []
         kept = replace(kept, **{name: getattr(usual, name) for name in lost})
@@ -146,14 +162,8 @@ class Inputs:
             return kept
         offer = self._examined(kept, False).settings
         kept = replace(kept, **{name: getattr(offer, name) for name in lost if name != "names"})
-        taken = {kept.id, kept.cohort, kept.names, *kept.shares}
-        new = [name for name in self.columns_new if name not in taken]
-        more: Json = {
-            role: (*getattr(kept, role), *(n for n in getattr(offer, role) if n in new))
-            for role in (*ASKED, "ignore", "same")
-        }
-        codes = {name: codes for name, codes in offer.no_answer.items() if name in new}
-        return replace(kept, **more, no_answer={**kept.no_answer, **codes})
+        new = {*self.columns_new} - {kept.id, kept.cohort, kept.names, *kept.shares}
+        return kept.with_those(offer.keeping(new.__contains__))
 
     @cached_property
     def columns_new(self) -> list[str]:
@@ -171,9 +181,8 @@ class Inputs:
         people = self.tables["people"].names
         anywhere = {name for kind in self.ready for name in self.tables[kind].names}
         was = {n: roles for n, roles in chosen.uses().items() if n not in people}
-        for name in chosen.shares:
-            if name not in anywhere:
-                was[name] = [*was.get(name, []), "who shared"]
+        for name in [name for name in chosen.shares if name not in anywhere]:
+            was[name] = [*was.get(name, []), "who shared"]
         return [(name, roles) for name, roles in was.items() if roles != ["ignore"]]
 
     @cached_property
@@ -182,24 +191,16 @@ class Inputs:
         people, told = self.tables["people"], self.settings
         if told.id not in people.names:
             return []
-        pairs = self._paired()
         group = unchecked(people, replace(told, same=())).group_of
         taken = {told.id, told.cohort, *told.room, *told.partner}
         columns = {name: people.columns[name] for name in people.names if name not in taken}
-        return [leak.column for leak in leaks(columns, pairs, group) if leak.agreed]
-
-    def _paired(self) -> NDArray[np.int64]:
-        tables = [self.named(kind) for kind in self.ready]
-        return paired(tables, self.named("people"), self.settings)
+        return [leak.column for leak in leaks(columns, self._paired, group) if leak.agreed]
 
     @cached_property
-    def decided(self) -> Decisions:
-        """Every decision about people, and why it does not fit those who are paired up now."""
-        made, told = self.choices.decided, self.settings
-        with suppress(ValueError, LookupError):
-            if "people" in self.tables:
-                return judged(made, self.parts[1], told.id, told.groups, self.tables.get("rooms"))
-        return judged(made, None, "", (), None)
+    def _paired(self) -> NDArray[np.int64]:
+        """(pairs × 2) rows of people, of all pairs that can be read."""
+        tables = [self.named(kind) for kind in self.ready]
+        return paired(tables, self.named("people"), self.settings)
 
     @cached_property
     def offered(self) -> dict[str, list[list[Any]]]:
@@ -213,8 +214,7 @@ class Inputs:
     @property
     def cohorts(self) -> list[str]:
         """The cohorts as text, in their order."""
-        people = self.tables.get("people")
-        name = self.settings.cohort if people is not None else None
+        people, name = self.tables.get("people"), self.settings.cohort
         if people is None or not name or name not in people.names:
             return []
         known = {value for value in people.labels(name) if value is not None}
@@ -223,8 +223,7 @@ class Inputs:
     @property
     def planned(self) -> str | None:
         """The cohort to pair up: as chosen, or the last."""
-        cohorts = self.cohorts
-        chosen = self.choices.planned
+        cohorts, chosen = self.cohorts, self.choices.planned
         return chosen if chosen in cohorts else cohorts[-1] if cohorts else None
 
     @property
@@ -233,9 +232,8 @@ class Inputs:
         people, cohorts, name = self.named("people"), self.cohorts, self.settings.cohort
         if len(cohorts) < 2 or name is None:
             return None
-        rows = people.rows(np.unique(self._paired()))
-        known = {str(written(value)) for value in rows.labels(name)}
-        return None if cohorts[-1] in known else cohorts[-1]
+        known = map(written, people.rows(np.unique(self._paired)).labels(name))
+        return None if cohorts[-1] in map(str, known) else cohorts[-1]
 
     def of_cohorts(self, only: Sequence[str]) -> Table:
         """The people of some cohorts."""
@@ -243,58 +241,88 @@ class Inputs:
         if cohort is None:
             raise ValueError("only= needs a cohort, and there is none: name its column by cohort=")
         values = [str(written(value)) for value in people.as_names(cohort).tolist()]
-        unknown = [value for value in only if value not in values]
-        if unknown:
+        unknown = next((value for value in only if value not in values), None)
+        if unknown is not None:
             known = ", ".join(sorted(set(values)))
-            raise ValueError(f"nobody has {cohort} {unknown[0]}; there are {known}")
+            raise ValueError(f"nobody has {cohort} {unknown}; there are {known}")
         return people.rows([value in only for value in values])
 
     @cached_property
     def parts(self) -> tuple[Table, Table]:
-        """(whom to learn from, whom to pair up)."""
+        """(whom to learn from, whom to pair up) of a project."""
         people, told = self.named("people"), self.settings
         if "new" in self.choices.files:
-            return people, self.here(self.named("new"))
+            return people, self.named("new")
         if told.cohort:
             own = [str(written(one)) for one in people.labels(told.cohort)]
             later = np.array([one == self.planned for one in own], dtype=bool)
         else:
             later = np.ones(len(people), dtype=bool)
-            later[np.unique(self._paired())] = False
+            later[np.unique(self._paired)] = False
         if not later.any():
             raise ValueError(
                 "nobody is left to be paired up: drop the new people, or choose a year"
             )
         if later.all():
             raise ValueError("nobody is left to learn from: everybody is to be paired up")
-        return people.rows(~later), self.here(people.rows(later))
+        return people.rows(~later), people.rows(later)
+
+    @cached_property
+    def known(self) -> Table:
+        """Whom to learn from, or to judge by: those named, else all but whom to pair up."""
+        if self.only is not None:
+            return self.of_cohorts(self.only)
+        alone = self.command and (self.choices.planned is None or "new" in self.choices.files)
+        return self.named("people") if alone else self.parts[0]
+
+    @property
+    def skipped(self) -> list[str]:
+        """The cohorts that were learned from and that nobody named: they are not planned."""
+        named = self.only is not None or self.choices.planned or "new" in self.choices.files
+        known = () if self.own is None or named else self.own.cohorts_
+        return [cohort for cohort in self.cohorts if cohort in known]
+
+    @cached_property
+    def people(self) -> Table:
+        """Whom to pair up: those named, else the project's, else those not learned from."""
+        if self.only is not None:
+            found = self.of_cohorts(self.only)
+        elif self.own is None or self.choices.planned or "new" in self.choices.files:
+            found = self.parts[1]
+        elif skipped := self.skipped:
+            fresh = [cohort for cohort in self.cohorts if cohort not in skipped]
+            if not fresh:
+                raise ValueError(
+                    f"all people are of {self.settings.cohort} {', '.join(skipped)}, which was "
+                    "learned from: name whom to pair up by only="
+                )
+            found = self.of_cohorts(fresh)
+        else:
+            found = self.named("people")
+        return found.without_rows_of([self.settings.id], self.left) if self.left else found
 
     @property
     def left(self) -> set[str]:
         """The ids of people who left."""
         return {who for part in self.choices.decided if part.kind == "left" for who in part.who}
 
-    def here(self, people: Table) -> Table:
-        """Those who did not leave."""
-        return people.without_rows_of([self.settings.id], self.left) if self.left else people
-
-    def model(self, learned: Table, progress: Show = None) -> RoommateModel:
-        """To be fitted as chosen."""
-        told = self.settings
+    def fit(self, progress: Show = None, checkpoint: str | None = None) -> RoommateModel:
+        """A model, learned as chosen."""
+        told, people = self.settings, self.known
         if not told.shares or (told.way == "partners" and len(set(told.shares)) < 2):
             raise ValueError("choose the columns that say who shared")
-        named = (*ASKED, *ALLOWED, "id", "cohort", "same", "mix", "no_answer", "protected")
-        asked: Json = {name: getattr(told, name) for name in (*named, told.way)}
-        if self.choices.settings is not None:
-            several = told.cohort and len(set(learned.as_names(told.cohort).tolist())) > 1
-            asked["alpha"] = ALPHAS if several else ALPHA
-            codes = {n: v for n, v in told.no_answer.items() if v and n in told.asked}
-            asked |= {"protected": [n for n in told.protected if n in told.asked]}
-            asked |= {"no_answer": codes}
-            asked |= {n: v for n, v in self.told.items() if n in ("protected", "no_answer")}
+        names = (*ASKED, *ALLOWED, "id", "cohort", "same", "mix", "no_answer", "protected")
+        asked: Json = {name: getattr(told, name) for name in (*names, told.way)}
+        if self.choices.settings is None:
+            asked["ignore"] = told.ignore
         else:
-            asked |= {"ignore": told.ignore}
-        return RoommateModel(**(asked | dict(told.fit) | {"progress": progress}))
+            several = told.cohort and len(set(people.as_names(told.cohort).tolist())) > 1
+            asked["alpha"] = ALPHAS if several else ALPHA
+            asked["protected"] = [n for n in told.protected if n in told.asked]
+            asked["no_answer"] = {n: v for n, v in told.no_answer.items() if v and n in told.asked}
+            asked |= {n: v for n, v in self.told.items() if n in ("protected", "no_answer")}
+        model = RoommateModel(**(asked | dict(told.fit) | {"progress": progress}))
+        return model.fit(people, self.pairs(people), checkpoint=checkpoint)
 
     def pairs(self, learned: Table) -> Table | None:
         """Who shared, but for others than are learned from; None where people's own table says.
@@ -312,197 +340,106 @@ class Inputs:
         gone = (everybody - kept) | (self.left - everybody)
         return given.without_rows_of(names, gone) if gone else given
 
-    def rules(self, ids: Sequence[Any]) -> dict[str, list[Any]]:
-        """The rules of the dropped file; without a file there are none."""
-        if "rules" not in self.choices.files:
-            return {"forbid": [], "require": [], "consent": []}
-        return dict(listed_rules(self.named("rules"), {str(who): who for who in ids}))
+    @cached_property
+    def decided(self) -> Decisions:
+        """Every decision about people, and why it does not fit those who are paired up now."""
+        found = []
+        for part in self.choices.decided:
+            why: str | None = PAGE["unfit nobody yet"]
+            with suppress(ValueError, LookupError):
+                why = self._unfit(part)
+            found.append(part._replace(why=why))
+        return tuple(found)
 
+    def _unfit(self, part: Decided) -> str | None:
+        """Why a decision does not fit these people, groups and rooms; None where it does."""
+        known: list[Any] = [self._group_of.get(self.id_of(who)) for who in part.who]
+        if part.kind == "left":
+            return None
+        if None in known:
+            return PAGE["unfit gone"].format(who=part.who[known.index(None)])
+        first = known[0]
+        other = next((group for group in known if group is not first), None)
+        if part.kind != "forbid" and other is not None:
+            return PAGE["unfit groups"].format(first=first.label, second=other.label)
+        if part.kind != "fixed":
+            return None
+        rooms = self.tables.get("rooms")
+        names = [str(written(name)) for name in rooms["room"]] if rooms else []
+        if rooms is None or part.room not in names:
+            return PAGE["unfit room"].format(room=part.room)
+        for name, mine in zip(self.settings.groups, first.key, strict=True):
+            theirs = rooms.labels(name)[names.index(part.room)] if name in rooms.names else mine
+            if written(theirs) != written(mine):
+                return PAGE["unfit room of"].format(room=part.room, group=f"{name} {theirs}")
+        return None
 
-def _sheets(path: Path) -> list[str]:
-    try:
-        return sheets(path)
-    except (OSError, ValueError):
-        return []
+    @cached_property
+    def _group_of(self) -> dict[Any, Any]:
+        """The group of everybody who is to be paired up, by id."""
+        groups = groups_of(self.people, self.settings.groups)
+        return {self._ids[m]: group for group in groups for m in group.members.tolist()}
 
+    @cached_property
+    def _ids(self) -> list[Any]:
+        return self.people.as_names(self.settings.id).tolist()
 
-def fit(project: Project, told: Show) -> None:
-    """Learn from all but those who are to be paired up, and keep the model."""
-    given = Inputs(project)
-    learned, _ = given.parts
-    model = given.model(learned, told).fit(learned, given.pairs(learned))
-    model.set_params(progress=None).save(project.model)
+    @cached_property
+    def _spelled(self) -> dict[str, Any]:
+        return by_text(self._ids)
 
+    def id_of(self, text: str) -> Any:
+        """Whose id is written so; None for nobody who is to be paired up."""
+        return meant(text, self._spelled, self._ids)
 
-class Planned:
-    """A model's plan for some people, under what was decided and what is ``asked`` besides."""
+    @cached_property
+    def model(self) -> RoommateModel:
+        """The model of a command, or what the page learned."""
+        if self.own is not None:
+            return self.own
+        return RoommateModel.load(self.project.model).set_params(unknown=self.settings.unknown)
 
-    def __init__(
-        self, given: Inputs, model: RoommateModel, people: Table, asked: Mapping[str, Any]
-    ) -> None:
-        self.given, self.model, self.people = given, model, people
-        self.ids = people.as_names(model.id).tolist()
-        self.texts = [str(written(who)) for who in self.ids]
-        self.row = {who: row for row, who in enumerate(self.ids)}
-        self.own = by_text(self.ids)
-        self.names = given.settings.names
-        self.held = tuple(part for part in given.decided if part.why is None)
-        self.plan = self._plan(asked)
-
-    @classmethod
-    def of(cls, project: Project) -> Planned:
-        """The plan of the page."""
-        given = Inputs(project)
-        model = RoommateModel.load(project.model)
-        model.set_params(unknown=given.settings.unknown)
-        return cls(given, model, given.parts[1], {})
-
-    def _plan(self, asked: Mapping[str, Any]) -> Plan:
-        rules, held = self.given.rules(self.ids), self.held
-        rooms = self.given.named("rooms") if "rooms" in self.given.choices.files else None
+    def planned_under(self, **rules: Any) -> Plan:
+        """The best plan under what was decided, the table of rules, and rules of a command."""
+        kept: dict[str, list[Any]] = {"forbid": [], "require": [], "consent": []}
+        if "rules" in self.choices.files:
+            kept = dict(listed_rules(self.named("rules"), {str(who): who for who in self._ids}))
+        rooms = self.named("rooms") if "rooms" in self.choices.files else None
         own = {str(written(name)): name for name in rooms.labels("room")} if rooms else {}
+        held = [part for part in self.decided if part.why is None]
         fixed = {
-            own.get(str(part.room), part.room): [self._id(who) for who in part.who]
+            own.get(str(part.room), part.room): [*map(self.id_of, part.who)]
             for part in held
             if part.kind == "fixed"
         }
-        must = [*asked.get("require", []), *rules["require"]]
-        must += self._twos(held, "require", "together")
-        once = {frozenset(two): two for two in reversed(must)}
-        for who in fixed.values():
-            for k in range(0, len(who) - 1, 2):
-                once.pop(frozenset(who[k : k + 2]), None)
-        never = [*asked.get("forbid", []), *rules["forbid"], *self._twos(held, "forbid")]
+        must = self._twos(held, "require", "together")
         return self.model.assign(
             self.people,
             rooms=rooms,
             fixed=fixed or None,
-            forbid=never,
-            require=[*reversed(once.values())],
-            consent=rules["consent"],
-            mix=asked.get("mix") or (),
+            forbid=[*rules.get("forbid", ()), *kept["forbid"], *self._twos(held, "forbid")],
+            require=[*rules.get("require", ()), *kept["require"], *must],
+            consent=kept["consent"],
+            mix=rules.get("mix") or (),
         )
 
-    def _id(self, text: str) -> Any:
-        return meant(text, self.own, self.ids)
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan at hand."""
+        return self.planned_under()
 
-    def _pairs(self, rules: Iterable[Sequence[str]]) -> list[tuple[Any, Any]]:
-        return [(self._id(a), self._id(b)) for a, b in rules]
+    def _twos(self, decided: Sequence[Decided], *kinds: str) -> list[tuple[Any, Any]]:
+        """The pairs of ids that decisions are about."""
+        listed = [[*map(self.id_of, part.who)] for part in decided if part.kind in kinds]
+        return [(a, b) for a, b in listed]
 
-    def _twos(self, decided: Decisions, *kinds: str) -> list[tuple[Any, Any]]:
-        return self._pairs(part.who for part in decided if part.kind in kinds)
-
-    def named(self, rows: Sequence[int]) -> tuple[str, ...]:
-        """The ids of people, as text, by their rows."""
-        strange = next((row for row in rows if not 0 <= row < len(self.ids)), None)
-        if strange is not None:
-            raise ValueError(f"nobody is in row {strange}: there are {len(self.ids)} people")
-        return tuple(self.texts[row] for row in rows)
-
-    def shown(self) -> Json:
-        """The opening lines, and a card for each home with its reasons."""
-        report = self.report()
-        homes = [self._card(home) for home in report.homes()]
-        return {
-            "lines": report.headline(),
-            "homes": [home for home in homes if home["reasons"]],
-            "alone": [home | {"row": home["rows"][0]} for home in homes if not home["reasons"]],
-            "names": {str(row): report.shown(who) for row, who in enumerate(self.ids)},
-        }
-
-    def _card(self, home: Json) -> Json:
-        pairs, room = home["pairs"], _text(home["room"])
-        twos = {frozenset(home["who"][2 * k : 2 * k + 2]) for k in range(len(pairs))}
-        required = set(map(frozenset, self._twos(self.held, "require")))
-        stays = room is not None and room in [p.room for p in self.held if p.kind == "fixed"]
-        return {
-            "rows": [self.row[who] for who in home["who"]],
-            "probabilities": [pair["probability"] for pair in pairs],
-            "room": room,
-            "group": home["group"],
-            "locked": stays or (bool(twos) and required >= twos),
-            "reasons": [pair["reasons"] for pair in pairs],
-        }
-
-    def cost(self, kind: str, a: int, b: int) -> Json:
-        """How much less probable the plan becomes by a change, and which pairs would be new.
-
-        ``undone`` are pairs that were put together before and would be so no longer.
-        """
-        made, undone = self.changed(kind, a, b)
-        must = set(map(frozenset, self.plan.require))
-        gone = set(map(frozenset, self._pairs(undone)))
-        base = replace(
-            self.plan, require=tuple(r for r in self.plan.require if frozenset(r) not in gone)
-        )
-        new = tuple(part for part in made if part not in self.given.choices.decided)
-        more = [two for two in self._twos(new, "together") if frozenset(two) not in must]
-        changed = base.what_if(forbid=self._twos(new, "forbid"), require=more)
-        self.model.refuse_crossed(changed.plan)
-        homes = {_people(home) for home in self.plan.shared}
-        pairs = [
-            {"a": self.row[p.a], "b": self.row[p.b], "probability": p.probability}
-            for home in changed.plan.shared
-            if _people(home) not in homes
-            for p in home
-        ]
-        factor = exp(changed.loss) if changed.loss < LARGEST_FACTOR else None
-        cost = {"factor": factor, "new": pairs, "undone": [list(two) for two in undone]}
-        return cost | {"words": self._in_words(kind, cost)}
-
-    def _in_words(self, kind: str, found: Json) -> list[str]:
-        """A cost as a person says it."""
-        if not found["new"]:
-            return [PAGE["not together" if kind == "apart" else "share already"]]
-        factor, ids = found["factor"], self.ids
-        far = "cost far" if factor is None else "cost same" if factor < SAME else "cost"
-        name = self.report().shown
-        pairs = ", ".join(
-            f"{name(ids[p['a']])} + {name(ids[p['b']])} ({percent(p['probability'])})"
-            for p in found["new"]
-        )
-        undone = ", ".join(" + ".join(two) for two in found["undone"])
-        return [
-            PAGE[far].format(factor=None if factor is None else number(factor)),
-            PAGE["new pairs"].format(pairs=pairs),
-            *([PAGE["cost undone"].format(pairs=undone)] if undone else []),
-        ]
-
-    def home(self, row: int) -> tuple[tuple[str, ...], str | None]:
-        """The people of somebody's home, and their room."""
-        homes = [(_people(home), home[0].room) for home in self.plan.shared]
-        homes += [(frozenset([one.person]), one.room) for one in self.plan.singles]
-        who, room = next(home for home in homes if self.ids[row] in home[0])
-        return tuple(self.texts[self.row[one]] for one in who), _text(room)
-
-    def changed(self, kind: str, a: int, b: int) -> tuple[Decisions, list[Rule]]:
-        """What would be decided after a change, and which pairs put together before it undoes."""
-        first, second = self.named((a, b))
-        if a == b:
-            raise ValueError("name two people")
-        made = self.given.choices.decided
-        if kind == "apart":
-            return apart(made, (first, second))
-        pairs = [(first, second)] if kind == "together" else self._swap(kind, a, b)
-        return together(made, pairs)
-
-    def _swap(self, kind: str, a: int, b: int) -> list[Rule]:
-        """Each of two people with the other's partner."""
-        partners = [self.plan.partner(self.ids[row]) for row in (a, b)]
-        if kind != "swap" or None in partners:
-            raise ValueError("only two people who each have a partner can be swapped")
-        first, second = (self.row[who] for who in partners)
-        if first == b:
-            raise ValueError("these two share already")
-        return [(self.texts[a], self.texts[second]), (self.texts[b], self.texts[first])]
-
-    def report(self) -> Report:
-        """The same plan as a page."""
-        return Report(self.model, self.people, self.plan, names=self.names)
+    def report(self, **shown: Any) -> Report:
+        """The plan with its reasons."""
+        return Report(self.model, self.people, self.plan, names=self.settings.names, **shown)
 
     def csv(self) -> bytes:
         """The plan for a spreadsheet."""
-        path = self.given.project.folder / "pairs.csv"
+        path = self.project.folder / "pairs.csv"
         export_csv(path, self.plan.columns())
         return path.read_bytes()
 
@@ -515,17 +452,161 @@ class Planned:
                 "a workbook needs the extra mlestruct[office]; the CSV file opens in Excel too"
             ) from error
         book, columns, out = Workbook(), self.plan.columns(), io.BytesIO()
-        sheet = book.active
-        sheet.append([guarded(name) for name in columns])
-        for row in zip(*columns.values(), strict=True):
-            sheet.append([guarded(v.item() if hasattr(v, "item") else v) for v in row])
+        for row in ([*columns], *zip(*columns.values(), strict=True)):
+            cells = (cell.item() if hasattr(cell, "item") else cell for cell in row)
+            book.active.append([*map(guarded, cells)])
         book.save(out)
         return out.getvalue()
 
+    def home(self, who: str) -> tuple[tuple[str, ...], str | None]:
+        """The people of somebody's home, and their room."""
+        me = self.id_of(who)
+        homes = [(_people(home), home[0].room) for home in self.plan.shared]
+        homes += [([one.person], one.room) for one in self.plan.singles]
+        found, room = next(home for home in homes if me in home[0])
+        return tuple(str(written(one)) for one in found), _text(room)
 
-def _people(home: Sequence[Pair]) -> frozenset[Any]:
-    return frozenset(who for pair in home for who in (pair.a, pair.b))
+    def decide(self, kind: str, who: Sequence[str]) -> Decisions:
+        """All decisions after a change; a ValueError where that breaks a lock, or another one."""
+        made = self.choices.decided
+        if kind not in CHANGES or len(set(who)) != len(who) or len(who) != 1 + (kind in TWO):
+            raise ValueError(
+                f"{kind}: name two people for together, swap and apart, and one for the others"
+            )
+        if kind == "back":
+            return tuple(part for part in made if who[0] not in part.who)
+        for one in who:
+            if self.id_of(one) is None:
+                raise ValueError(f"nobody who is planned has id {one!r}")
+        if kind == "left":
+            return (*made, Decided("left", tuple(who)))
+        if kind in ("lock", "unlock"):
+            return _locked(made, *self.home(who[0]), kind == "lock")
+        if kind == "apart":
+            return _apart(made, set(who))
+        pairs = [(who[0], who[1])] if kind == "together" else self._swapped(*who)
+        for pair in pairs:
+            _refuse(made, pair, LOCKS, "{} is locked: unlock that home first ({})")
+            _refuse_apart(made, pair)
+        taken = {who for pair in pairs for who in pair}
+        kept = (part for part in made if part.kind != "together" or not taken & set(part.who))
+        return (*kept, *(Decided("together", pair) for pair in pairs))
+
+    def _swapped(self, a: str, b: str) -> list[tuple[str, str]]:
+        """Each of two people with the other's partner."""
+        theirs = [self.plan.partner(self.id_of(one)) for one in (a, b)]
+        if None in theirs:
+            raise ValueError("only two people who each have a partner can be swapped")
+        first, second = (str(written(who)) for who in theirs)
+        if first == b:
+            raise ValueError("these two share already")
+        return [(a, second), (b, first)]
+
+    def cost(self, made: Decisions) -> Json:
+        """How much less probable the plan becomes by other decisions, and which pairs are new.
+
+        ``undone`` are pairs that were put together before and would be so no longer.
+        """
+        old, asked = self.choices.decided, {frozenset(part.who) for part in made}
+        undone = [p.who for p in old if p.kind == "together" and frozenset(p.who) not in asked]
+        gone = {frozenset(map(self.id_of, two)) for two in undone}
+        kept = tuple(rule for rule in self.plan.require if frozenset(rule) not in gone)
+        new = [part for part in made if part not in old]
+        changed = replace(self.plan, require=kept).what_if(
+            forbid=self._twos(new, "forbid"), require=self._twos(new, "together")
+        )
+        self.model.refuse_crossed(changed.plan)
+        homes = {frozenset(_people(home)) for home in self.plan.shared}
+        pairs = [
+            pair
+            for home in changed.plan.shared
+            if frozenset(_people(home)) not in homes
+            for pair in home
+        ]
+        if not pairs:
+            apart = any(part.kind == "forbid" for part in new)
+            words = [PAGE["not together" if apart else "share already"]]
+        else:
+            factor = exp(min(changed.loss, LARGEST_FACTOR))
+            far = "cost far" if changed.loss > LARGEST_FACTOR else "cost"
+            name = self.report().shown
+            told = (f"{name(p.a)} + {name(p.b)} ({percent(p.probability)})" for p in pairs)
+            before = ", ".join(" + ".join(two) for two in undone)
+            words = [
+                PAGE["cost same" if factor < SAME else far].format(factor=number(factor)),
+                PAGE["new pairs"].format(pairs=", ".join(told)),
+                *([PAGE["cost undone"].format(pairs=before)] if before else []),
+            ]
+        return {
+            "loss": changed.loss,
+            "new": [[str(written(who)) for who in pair[:2]] for pair in pairs],
+            "undone": [list(two) for two in undone],
+            "words": words,
+        }
+
+    def shown(self) -> Json:
+        """The opening lines, and a card for each home with its reasons."""
+        report = self.report()
+        held = [part for part in self.decided if part.why is None and part.kind in LOCKS]
+        rooms = {part.room for part in held}
+        locks = {frozenset(map(self.id_of, part.who)) for part in held}
+        cards = []
+        for home in report.homes():
+            who, room = home.pop("who"), _text(home.pop("room"))
+            twos = {frozenset(who[k : k + 2]) for k in range(0, len(who) - 1, 2)}
+            cards.append(home | {
+                "who": [str(written(one)) for one in who],
+                "room": room,
+                "locked": (room is not None and room in rooms) or bool(twos and locks >= twos),
+            })  # fmt: skip
+        names = {str(written(who)): report.shown(who) for who in self._ids}
+        return {"lines": report.headline(), "homes": cards, "names": names}
+
+
+def _people(home: Sequence[Pair]) -> list[Any]:
+    return [who for pair in home for who in (pair.a, pair.b)]
 
 
 def _text(room: Any) -> str | None:
     return None if room is None else str(written(room))
+
+
+def _apart(made: Decisions, two: set[str]) -> Decisions:
+    """With two people kept apart, and no longer put together."""
+    if any(two <= set(part.who) for part in made if part.kind in LOCKS):
+        raise ValueError(f"{' and '.join(sorted(two))} are locked: unlock that home first")
+    kept = tuple(part for part in made if part.kind != "together" or set(part.who) != two)
+    known = any(part.kind == "forbid" and set(part.who) == two for part in made)
+    return kept if known else (*kept, Decided("forbid", tuple(sorted(two))))
+
+
+def _locked(made: Decisions, who: tuple[str, ...], room: str | None, keep: bool) -> Decisions:
+    """A home stays together, in its room where there are rooms; or no longer."""
+    if room is None and len(who) == 1:
+        raise ValueError("who lives alone can be locked in a room only, and there is none")
+    own = set(who)
+    loose = tuple(part for part in made if part.kind not in LOCKS or not set(part.who) <= own)
+    if not keep:
+        return loose
+    _refuse(loose, who, LOCKS, "{} is locked: unlock that home first ({})")
+    taken = next((part for part in loose if part.kind == "fixed" and part.room == room), None)
+    if taken is not None:
+        raise ValueError(f"room {room} is locked for {' and '.join(taken.who)}")
+    for two in combinations(who, 2):
+        _refuse_apart(loose, two)
+    for part in loose:
+        if part.kind == "together" and set(part.who) & own and not set(part.who) <= own:
+            raise ValueError(f"{' and '.join(part.who)} were put together: let that go first")
+    return (*loose, Decided("require" if room is None else "fixed", who, room))
+
+
+def _refuse(made: Decisions, who: Sequence[str], kinds: Sequence[str], words: str) -> None:
+    for part in [part for part in made if part.kind in kinds]:
+        taken = next((own for own in who if own in part.who), None)
+        if taken is not None:
+            raise ValueError(words.format(taken, " and ".join(part.who)))
+
+
+def _refuse_apart(made: Decisions, pair: Sequence[str]) -> None:
+    if any(part.kind == "forbid" and set(part.who) == set(pair) for part in made):
+        raise ValueError(f"{pair[0]} and {pair[1]} are kept apart: let that go first")

@@ -12,7 +12,7 @@ const make = (name, text, given, ...inside) => {
   return made;
 };
 const QUESTIONS = ["ordinal", "categorical", "binary"];
-let state = null, shown = null, rows = new Map(), change = null;
+let state = null, shown = null, ids = new Map(), change = null;
 
 async function ask(path, options) {
   $("fault").textContent = "";
@@ -181,10 +181,13 @@ async function follow() {
     return;
   }
   $("progress").textContent = state.roles && !state.fitted ? WORDS.again : "";
-  decisions(state);
   if (state.fault) $("fault").textContent = state.fault;
   $("plan").hidden = true;
-  if (state.fitted && !state.fault) drawn(await ask("plan"));
+  try {
+    if (state.fitted && !state.fault) drawn(await ask("plan"));
+  } finally {
+    decisions(state);
+  }
 }
 
 /* Everything that was decided, what does not fit first; each can be let go. */
@@ -214,10 +217,10 @@ function drawn(plan) {
   shown = plan;
   $("plan").hidden = false;
   $("lines").replaceChildren(...plan.lines.map(line => make("p", line)));
-  rows = new Map(Object.entries(plan.names).map(([row, name]) => [name, Number(row)]));
-  $("everybody").replaceChildren(...[...rows.keys()].map(name =>
+  ids = new Map(Object.entries(plan.names).map(([id, name]) => [name, id]));
+  $("everybody").replaceChildren(...[...ids.keys()].map(name =>
     make("option", undefined, {value: name})));
-  $("cards").replaceChildren(...plan.homes.map(card), ...plan.alone.map(single));
+  $("cards").replaceChildren(...plan.homes.map(card));
   forget();
   search();
 }
@@ -231,36 +234,25 @@ function button(words, label, action) {
 const room = name => name === null ? "" : `${say("room", {room: name})}: `;
 
 function card(home) {
-  const who = home.rows.map(row => shown.names[row]);
+  const names = home.who.map(id => shown.names[id]);
   const item = make("li", undefined, {className: home.locked ? "card locked" : "card"});
-  item.append(make("h3", `${room(home.room)}${who.join(" + ")}`));
-  home.probabilities.forEach((share, k) => {
-    const words = say("probable", {share: digits(100 * share)});
-    const two = who.slice(2 * k, 2 * k + 2).join(" + ");
-    item.append(make("p", who.length > 2 ? `${two}: ${words}` : words),
-      make("ul", undefined, {}, ...home.reasons[k].map(text => make("li", text))));
-  });
-  item.append(make("div", undefined, {className: "row"}, hold(home, home.rows, who)));
+  const alone = home.pairs.length ? "" : ` · ${WORDS.alone}`;
+  item.append(make("h3", `${room(home.room)}${names.join(" + ")}${alone}`));
+  for (const {title, probability, reasons} of home.pairs) {
+    const words = say("probable", {share: digits(100 * probability)});
+    item.append(make("p", home.pairs.length > 1 ? `${title}: ${words}` : words),
+      make("ul", undefined, {}, ...reasons.map(text => make("li", text))));
+  }
+  const kind = home.locked ? "unlock" : "lock";
+  const label = say("lock whom", {action: WORDS[kind], who: names.join(" + ")});
+  if (home.pairs.length || home.room !== null)
+    item.append(make("div", undefined, {className: "row"}, button(WORDS[kind], label,
+      tried(async () => await draw(await post("change", {kind: kind, who: [home.who[0]]}))))));
   return item;
-}
-
-function single(found) {
-  const who = shown.names[found.row];
-  const item = make("li", undefined, {className: found.locked ? "card locked" : "card"},
-    make("h3", `${room(found.room)}${who} · ${WORDS.alone}`));
-  if (found.room !== null) item.append(hold(found, [found.row], [who]));
-  return item;
-}
-
-function hold(home, who, names) {
-  const action = WORDS[home.locked ? "unlock" : "lock"];
-  const label = say("lock whom", {action: action, who: names.join(" + ")});
-  return button(action, label, tried(async () => await draw(
-    await post("lock", {rows: who, room: home.room, keep: !home.locked}))));
 }
 
 function two() {
-  const found = [$("first").value, $("second").value].map(name => rows.get(name));
+  const found = [$("first").value, $("second").value].map(name => ids.get(name));
   if (found.includes(undefined) || found[0] === found[1]) {
     $("cost").textContent = WORDS["name two"];
     return null;
@@ -278,10 +270,11 @@ const cost = kind => tried(async () => {
   forget();
   const found = two();
   if (!found) return;
-  const told = await ask(`cost?kind=${kind}&a=${found[0]}&b=${found[1]}`);
+  const who = found.map(id => `&who=${encodeURIComponent(id)}`).join("");
+  const told = await ask(`cost?kind=${kind}${who}`);
   $("cost").textContent = told.words.join(" ");
   if (!told.new.length && kind !== "apart") return;
-  change = {kind: kind, a: found[0], b: found[1]};
+  change = {kind: kind, who: found};
   $("do").hidden = false;
 });
 

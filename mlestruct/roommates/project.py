@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
-from mlestruct.roommates.cells import written
-from mlestruct.roommates.frames import Table
 from mlestruct.roommates.observed import ColumnNames
-from mlestruct.roommates.people import by_text, groups_of, meant
-from mlestruct.roommates.words import COMMENTS, FILE, PAGE
+from mlestruct.roommates.words import COMMENTS, FILE
 from mlestruct.storage.files import fresh
 
 MODEL = "model.npz"
@@ -40,19 +36,20 @@ ALLOWED: dict[str, tuple[str, ...]] = {  # the first is proposed
     "larger": ("refuse", "leave_out"),
 }
 BY_COLUMN = ("no_answer", "spelled")
-LOCKS = {"require": "lock", "fixed": "lock"}
-HEADINGS = {**LOCKS, "forbid": "apart", "together": "together", "left": "left"}
-
-Rule = tuple[str, str]
-"""Two people by their ids, as text."""
+LOCKS = ("require", "fixed")
+HEADINGS = {"require": "lock", "fixed": "lock", "forbid": "apart", "together": "together",
+            "left": "left"}  # fmt: skip
 
 
 class Dropped(NamedTuple):
     """A file: where it is kept, the user's own name for it, and the chosen sheet."""
 
     kept: str
-    name: str
+    name: str = ""
     sheet: str | None = None
+
+    def __str__(self) -> str:
+        return self.kept + (f"#{self.sheet}" if self.sheet else "")
 
 
 @dataclass(frozen=True)
@@ -88,30 +85,23 @@ class Settings:
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Self:
         """From a request or a file: names and lists of names, nothing else."""
-        known = [one.name for one in fields(cls)]
-        strange = next((name for name in asked if name not in known), None)
-        if strange is not None:
-            raise ValueError(f"unknown role {strange!r}; there are {', '.join(known)}")
-        made: dict[str, Any] = {"fit": dict(asked.get("fit", {}))}
-        for name in SINGLE:
-            made[name] = asked.get(name) or None
-            if not isinstance(made[name], str | None):
-                raise ValueError(f"{name} is a name, not {made[name]!r}")
-        for name in (*LISTED, *WAYS):
-            default = cls.partners if name == "partners" else ()
-            made[name] = _names(asked.get(name, default), name)
-        for name, allowed in ALLOWED.items():
-            made[name] = asked.get(name, getattr(cls, name))
-            if made[name] not in allowed:
-                raise ValueError(f"{name} is one of {', '.join(allowed)}, not {made[name]!r}")
-        codes = asked.get("no_answer", {})
-        if not isinstance(codes, dict):
-            raise ValueError("no_answer is a list of codes by column")
-        made["no_answer"] = {str(name): _names(values, name) for name, values in codes.items()}
-        made["spelled"] = {str(n): dict(words) for n, words in asked.get("spelled", {}).items()}
-        if not made["id"]:
+        usual, made = vars(cls()), dict(asked)
+        for name, value in asked.items():
+            if name not in usual:
+                raise ValueError(f"unknown role {name!r}; there are {', '.join(usual)}")
+            fits, words = isinstance(value, dict), "a list of codes by column"
+            if name in SINGLE:
+                fits, words, made[name] = isinstance(value, str | None), "a name", value or None
+            elif name in ALLOWED:
+                fits, words = value in ALLOWED[name], f"one of {', '.join(ALLOWED[name])}"
+            elif isinstance(usual[name], tuple):
+                made[name] = _names(value, name)
+            if not fits and not isinstance(usual[name], tuple):
+                raise ValueError(f"{name} is {words}, not {value!r}")
+        if not made.get("id"):
             raise ValueError("choose the column that holds the ids of people")
-        return cls(**made)
+        codes = made.get("no_answer", {})
+        return cls(**made | {"no_answer": {name: _names(codes[name], name) for name in codes}})
 
     @property
     def way(self) -> str:
@@ -142,20 +132,16 @@ class Settings:
     def uses(self) -> dict[str, list[str]]:
         """By column of people, all that is said of it; who shares is not among these."""
         found: dict[str, list[str]] = {}
-        for role in (*SINGLE, *LISTED):
+        for role in (*SINGLE, *LISTED, *BY_COLUMN):
             told = getattr(self, role) or ()
             for name in (told,) if isinstance(told, str) else told:
-                found.setdefault(name, []).append(role)
-        for name in self.no_answer:
-            found.setdefault(name, []).append("no answer")
-        for name in self.spelled:
-            found.setdefault(name, []).append("spelled")
+                found.setdefault(name, []).append(role.replace("_", " "))
         return found
 
     def keeping(self, true: Callable[[str], bool]) -> Self:
         """With what is said of some columns only; ids, cohort and who shares stay."""
         kept: dict[str, Any] = {r: tuple(filter(true, getattr(self, r))) for r in LISTED}
-        for name in ("no_answer", "spelled"):
+        for name in BY_COLUMN:
             kept[name] = {n: v for n, v in getattr(self, name).items() if true(n)}
         return replace(self, **kept)
 
@@ -165,7 +151,7 @@ class Settings:
         more: dict[str, Any] = {}
         for role in LISTED:
             more[role] = (*getattr(self, role), *(n for n in getattr(old, role) if n not in mine))
-        for name in ("no_answer", "spelled"):
+        for name in BY_COLUMN:
             more[name] = {**getattr(old, name), **getattr(self, name)}
         return replace(self, **more)
 
@@ -218,28 +204,40 @@ class Project:
 
     @classmethod
     def own(cls, folder: str | os.PathLike[str]) -> Self:
-        """A folder for the project alone, made where it is not there, which nobody else reads."""
+        """A folder for the project alone, made where it is not there, which nobody else reads.
+
+        A folder that is no project's, in which somebody keeps other things, stays as it is.
+        """
         made = cls(folder)
         made.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # a folder that is no project's, in which somebody keeps other things, stays as it is
-        if made.file.exists() or not any(made.folder.iterdir()):
-            _tighten(made.folder)
+        inside = list(made.folder.iterdir())
+        for path in (made.folder, *inside) if made.file.exists() or not inside else ():
+            ours = not path.is_symlink() and (path == made.folder or path.is_file())
+            if ours and path.stat().st_mode & 0o077:
+                with suppress(OSError):
+                    path.chmod(path.stat().st_mode & 0o700)
         return made
 
     def choices(self) -> Choices:
         """As last kept; a project that begins has none."""
-        found, people = _parsed(self.file), _parsed(self.private)
         try:
+            found, people = (
+                tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+                for path in (self.file, self.private)
+            )
             return _read(found, people, self.folder)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{self.file} is not a project of room-mates: {error}") from error
 
     def keep(self, choices: Choices, notes: Mapping[str, str] | None = None) -> None:
         """Write what is new of all choices, and leave comments alone; ``notes`` are by column."""
-        made = _document(choices)
-        _write(self.file, made, notes or {})
+        _write(self.file, _document(choices), COMMENTS["file"], notes or {})
         if choices.decided or self.private.exists():
-            _write(self.private, _people(choices.decided), {})
+            people: dict[str, Any] = {}
+            for part in choices.decided:
+                told = {"who": [*part.who], "room": part.room, "reason": part.reason or None}
+                people.setdefault(HEADINGS[part.kind], []).append(told)
+            _write(self.private, people, COMMENTS["people"], {})
 
     def put(
         self, kind: str, name: str, data: bytes, check: Callable[[Path], None] | None = None
@@ -250,8 +248,6 @@ class Project:
             raise ValueError(f"a file is one of {', '.join(KINDS)}, not {kind!r}")
         if ending not in ENDINGS:
             raise ValueError(f"{name}: expected a file that ends in {', '.join(ENDINGS)}")
-        if len(data) > LARGEST:
-            raise ValueError(f"{name} has {len(data)} bytes; at most {LARGEST} are read")
         kept = f"{kind}{ending}"
         if check is not None:
             with TemporaryDirectory(dir=self.folder) as beside:
@@ -269,26 +265,6 @@ class Project:
     def path(self, file: Dropped) -> Path:
         """Where a file is."""
         return self.folder / file.kept
-
-
-def _tighten(folder: Path) -> None:
-    """Take the rights of others from a folder and the files in it, where they are ours to take."""
-    for path in (folder, *folder.iterdir()):
-        if path.is_symlink() or not (path == folder or path.is_file()):
-            continue
-        mode = path.stat().st_mode
-        if mode & 0o077:
-            with suppress(OSError):
-                path.chmod(mode & 0o700)
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not a project of room-mates: {error}") from error
 
 
 ENTRIES = {  # of each part of the first file
@@ -318,21 +294,21 @@ def _read(found: Mapping[str, Any], people: Mapping[str, Any], folder: Path) -> 
     asked |= {"mix": groups.get("differ", []), "no_answer": {}, "spelled": {}}
     for name, told in columns.items():
         _only(told, {"role", *BY_COLUMN, "protected", "trust"}, f"[columns.{name}]")
-        roles = [told["role"]] if "role" in told else []
-        if roles and told["role"] not in (*ASKED, "ignore"):
+        role = told.get("role", "ignore")
+        if role not in (*ASKED, "ignore"):
             raise ValueError(
-                f"[columns.{name}]: a role is {', '.join(ASKED)} or ignore, not {told['role']!r}"
+                f"[columns.{name}]: a role is {', '.join(ASKED)} or ignore, not {role!r}"
             )
-        for role in [*roles, *(mark for mark in ("protected", "trust") if told.get(mark))]:
-            asked.setdefault(role, []).append(name)
+        marks = [mark for mark in ("protected", "trust") if told.get(mark)]
+        for entry in [*([role] if "role" in told else []), *marks]:
+            asked.setdefault(entry, []).append(name)
         for entry in [entry for entry in BY_COLUMN if entry in told]:
             asked[entry][name] = told[entry]
     asked |= {name: parts["fit"].pop(name) for name in ALLOWED if name in parts["fit"]}
     said = columns or groups or "id" in tables
     settings = Settings.of({"id": Settings.id, **asked, "fit": parts["fit"]}) if said else None
-    plan = groups.get("plan")
     reading = {name: tables[name] for name in READING if name in tables}
-    planned = None if plan is None else str(plan)
+    planned = str(groups["plan"]) if "plan" in groups else None
     return Choices(files, settings, planned, tuple(_decisions(people)), reading)
 
 
@@ -344,14 +320,13 @@ def _only(found: Mapping[str, Any], known: Collection[str] | None, where: str) -
 
 def _decisions(people: Mapping[str, Any]) -> Iterable[Decided]:
     _only(people, set(HEADINGS.values()), "the file of people")
-    for heading in ("lock", "apart", "together", "left"):
+    for kind in ("require", "forbid", "together", "left"):
+        heading = HEADINGS[kind]
         for part in people.get(heading, []):
             _only(part, {"who", "room", "reason"}, f"[[{heading}]]")
-            kind = next(kind for kind, own in HEADINGS.items() if own == heading)
-            kind = "fixed" if "room" in part else kind
+            room = _text(part["room"]) if "room" in part else None
             who = _names([*part["who"]], f"[[{heading}]] who")
-            room = _text(part["room"]) if kind == "fixed" else None
-            yield Decided(kind, who, room, _text(part.get("reason", "")))
+            yield Decided("fixed" if room else kind, who, room, _text(part.get("reason", "")))
 
 
 def _text(value: Any) -> str:
@@ -362,48 +337,29 @@ def _text(value: Any) -> str:
 
 def _document(made: Choices) -> dict[str, Any]:
     """What the first file is to hold."""
-    tables: dict[str, Any] = {
-        kind: file.kept + (f"#{file.sheet}" if file.sheet else "")
-        for kind, file in made.files.items()
-    }
+    tables: dict[str, Any] = {kind: str(file) for kind, file in made.files.items()}
     tables |= made.reading
-    told = made.settings
     dropped = {kind: file.name for kind, file in made.files.items() if file.name}
+    found: dict[str, Any] = {"tables": tables, "dropped": dropped}
+    told = made.settings
     if told is None:
-        return {"tables": tables, "dropped": dropped}
+        return found
     tables |= {"id": told.id, "names": told.names, told.way: [*told.shares]}
-    groups = {"cohort": told.cohort, "same": [*told.same], "differ": [*told.mix]}
     columns: dict[str, dict[str, Any]] = {}
-    for role in (*ASKED, "ignore"):
+    for role in (*ASKED, "ignore", "protected", "trust"):
+        entry = {role: True} if role in ("protected", "trust") else {"role": role}
         for name in getattr(told, role):
-            columns.setdefault(name, {})["role"] = role
-    for mark in ("protected", "trust"):
-        for name in getattr(told, mark):
-            columns.setdefault(name, {})[mark] = True
-    for entry in BY_COLUMN:
-        for name, values in getattr(told, entry).items():
+            columns.setdefault(name, {}).update(entry)
+    for role in BY_COLUMN:
+        for name, values in getattr(told, role).items():
             plain = dict(values) if isinstance(values, Mapping) else [*values]
-            columns.setdefault(name, {})[entry] = plain
+            columns.setdefault(name, {})[role] = plain
+    groups = {"cohort": told.cohort, "same": [*told.same], "differ": [*told.mix]}
     fit = {name: getattr(told, name) for name in ALLOWED} | dict(told.fit)
-    return {
-        "tables": tables,
-        "dropped": dropped,
-        "groups": groups | {"plan": made.planned},
-        "columns": columns,
-        "fit": fit,
-    }
+    return found | {"groups": groups | {"plan": made.planned}, "columns": columns, "fit": fit}
 
 
-def _people(decided: Decisions) -> dict[str, Any]:
-    """What the second file is to hold."""
-    found: dict[str, Any] = {}
-    for part in decided:
-        told = {"who": [*part.who], "room": part.room, "reason": part.reason or None}
-        found.setdefault(HEADINGS[part.kind], []).append(told)
-    return found
-
-
-def _write(path: Path, made: Mapping[str, Any], notes: Mapping[str, str]) -> None:
+def _write(path: Path, made: Mapping[str, Any], about: str, notes: Mapping[str, str]) -> None:
     """All of a file, or nothing of it; what is there keeps its comments and its order."""
     try:
         import tomlkit
@@ -412,11 +368,12 @@ def _write(path: Path, made: Mapping[str, Any], notes: Mapping[str, str]) -> Non
             f"to write {path.name} needs the extra mlestruct[office]: "
             "pip install 'mlestruct[office]'"
         ) from error
-    new = not path.exists()
-    file = tomlkit.document() if new else tomlkit.parse(path.read_text(encoding="utf-8"))
-    if new:
-        file.add(tomlkit.comment(COMMENTS["people" if "people" in path.suffixes[0] else "file"]))
-    _update(file, made, notes)
+    if path.exists():
+        file = tomlkit.parse(path.read_text(encoding="utf-8"))
+    else:
+        file = tomlkit.document()
+        file.add(tomlkit.comment(about))
+    _update(file, made, COMMENTS | dict(notes))
     with fresh(path, private=True) as out:
         out.write(tomlkit.dumps(file).encode())
 
@@ -432,12 +389,10 @@ def _update(file: Any, made: Mapping[str, Any], notes: Mapping[str, str]) -> Non
         if isinstance(value, dict):
             if name not in file:
                 file[name] = tomlkit.table()
-                if name in COMMENTS:
-                    file[name].comment(COMMENTS[name])
                 if name in notes:
                     file[name].comment(notes[name])
             _update(file[name], value, notes)
-        elif isinstance(value[0] if isinstance(value, list) else None, dict):
+        elif isinstance(value, list) and isinstance(value[0], dict):
             new = [{n: v for n, v in part.items() if v is not None} for part in value]
             listed = file.get(name) or tomlkit.aot()
             for k in reversed(range(len(listed))):
@@ -448,115 +403,3 @@ def _update(file: Any, made: Mapping[str, Any], notes: Mapping[str, str]) -> Non
             file[name] = listed
         elif name not in file or file[name] != value:
             file[name] = value
-
-
-def judged(
-    made: Decisions,
-    people: Table | None,
-    id_column: str,
-    groups: Sequence[str],
-    rooms: Table | None,
-) -> Decisions:
-    """Every decision, with the reason why it does not fit these people and rooms, if any."""
-    if people is None:
-        return tuple(part._replace(why=PAGE["unfit nobody yet"]) for part in made)
-    ids = people.as_names(id_column).tolist()
-    texts, row = by_text(ids), {who: k for k, who in enumerate(ids)}
-    of = {int(m): group for group in groups_of(people, groups) for m in group.members}
-    places = {} if rooms is None else {str(written(n)): k for k, n in enumerate(rooms["room"])}
-
-    def why(part: Decided) -> str | None:
-        known = {who: meant(who, texts, ids) for who in part.who}
-        if part.kind == "left":
-            return None
-        gone = next((who for who in part.who if known[who] is None), None)
-        if gone is not None:
-            return PAGE["unfit gone"].format(who=gone)
-        own = [of[row[who]] for who in known.values()]
-        if part.kind != "forbid" and len({group.label for group in own}) > 1:
-            other = next(group.label for group in own if group is not own[0])
-            return PAGE["unfit groups"].format(first=own[0].label, second=other)
-        if part.kind != "fixed":
-            return None
-        if rooms is None or part.room not in places:
-            return PAGE["unfit room"].format(room=part.room)
-        for name, mine in zip(groups, own[0].key, strict=True):
-            theirs = rooms.labels(name)[places[part.room]] if name in rooms.names else mine
-            if written(theirs) != written(mine):
-                return PAGE["unfit room of"].format(room=part.room, group=f"{name} {theirs}")
-        return None
-
-    return tuple(part._replace(why=why(part)) for part in made)
-
-
-def together(made: Decisions, pairs: Sequence[Rule]) -> tuple[Decisions, list[Rule]]:
-    """With these pairs put together; and which earlier ones that undoes. Locks are not broken."""
-    for pair in pairs:
-        _refuse_locked(made, pair)
-        _refuse_apart(made, pair)
-    taken, asked = {who for pair in pairs for who in pair}, [set(pair) for pair in pairs]
-    old = [part for part in made if part.kind == "together" and taken & set(part.who)]
-    kept = (part for part in made if part not in old)
-    undone = [part.who for part in old if set(part.who) not in asked]
-    return (*kept, *(Decided("together", pair) for pair in pairs)), [(a, b) for a, b in undone]
-
-
-def apart(made: Decisions, pair: Rule) -> tuple[Decisions, list[Rule]]:
-    """With two people kept apart; and which pair put together before that undoes."""
-    if any(set(pair) <= set(part.who) for part in made if part.kind in LOCKS):
-        raise ValueError(f"{pair[0]} and {pair[1]} are locked: unlock that home first")
-    undone = [part for part in made if part.kind == "together" and set(part.who) == set(pair)]
-    kept = tuple(part for part in made if part not in undone)
-    known = any(part.kind == "forbid" and set(part.who) == set(pair) for part in made)
-    return kept if known else (*kept, Decided("forbid", pair)), [pair for _ in undone]
-
-
-def locked(made: Decisions, who: Sequence[str], room: str | None, keep: bool) -> Decisions:
-    """These people stay together, in their room where there are rooms; or no longer."""
-    if len(who) not in (1, 2, 4) or len(set(who)) < len(who):
-        raise ValueError("a home is one person, two or four")
-    if room is None and len(who) == 1:
-        raise ValueError("who lives alone can be locked in a room only, and there is none")
-
-    def goes(part: Decided) -> bool:
-        same = set(part.who) == set(who)
-        return part.kind in LOCKS and (same or (not keep and set(part.who) <= set(who)))
-
-    loose = tuple(part for part in made if not goes(part))
-    if not keep:
-        return loose
-    _refuse_locked(loose, who)
-    taken = next((part for part in loose if part.kind == "fixed" and part.room == room), None)
-    if taken is not None:
-        raise ValueError(f"room {room} is locked for {' and '.join(taken.who)}")
-    for two in combinations(who, 2):
-        _refuse_apart(loose, two)
-    pairs = [*zip(who[::2], who[1::2], strict=False)]
-    asked = [set(pair) for pair in pairs]
-    for part in made:
-        if part.kind == "together" and set(part.who) & set(who) and set(part.who) not in asked:
-            raise ValueError(f"{' and '.join(part.who)} were put together: let that go first")
-    if room is not None:
-        return (*loose, Decided("fixed", tuple(who), room))
-    return (*loose, *(Decided("require", pair) for pair in pairs))
-
-
-def let_go(made: Decisions, kind: str, who: Sequence[str]) -> Decisions:
-    """Without one decision."""
-    left = tuple(part for part in made if part[:2] != (kind, tuple(who)))
-    if len(left) == len(made):
-        raise ValueError(f"there is no such decision about {' and '.join(who)}")
-    return left
-
-
-def _refuse_apart(made: Decisions, pair: Rule) -> None:
-    if any(part.kind == "forbid" and set(part.who) == set(pair) for part in made):
-        raise ValueError(f"{pair[0]} and {pair[1]} are kept apart: let that go first")
-
-
-def _refuse_locked(made: Decisions, who: Sequence[str]) -> None:
-    for part in made:
-        taken = next((own for own in who if part.kind in LOCKS and own in part.who), None)
-        if taken is not None:
-            home = " and ".join(part.who)
-            raise ValueError(f"{taken} is locked: unlock that home first ({home})")

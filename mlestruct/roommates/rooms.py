@@ -306,6 +306,8 @@ class Rules:
         never = _rows(people, forbid, "forbid")
         apart = people.group_of[never[:, 0]] != people.group_of[never[:, 1]]
         must = _rows(people, require, "require")
+        _, first = np.unique(np.sort(must, axis=1), axis=0, return_index=True)
+        must, require = must[np.sort(first)], [require[k] for k in np.sort(first)]  # each once
         for (a, b), names in zip(must.tolist(), require, strict=True):
             one, other = people.group_of[[a, b]]
             if one != other:

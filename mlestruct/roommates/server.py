@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,19 +21,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.learning.loop import Found
 from mlestruct.roommates.leaks import Crossed
-from mlestruct.roommates.office import Inputs, Json, Planned, fit
-from mlestruct.roommates.page import (
-    EXPECTED,
-    LEARNED_FROM,
-    decisions,
-    dropped,
-    overview,
-    page,
-    readable,
-    sent,
-)
+from mlestruct.roommates.office import EXAMINED, Json, Office
+from mlestruct.roommates.page import EXPECTED, decisions, dropped, overview, page, readable, sent
 from mlestruct.roommates.project import (
     LARGEST,
     SINGLE,
@@ -42,13 +32,15 @@ from mlestruct.roommates.project import (
     Decisions,
     Project,
     Settings,
-    let_go,
-    locked,
 )
 
 HOST = "127.0.0.1"
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+TAKEN = {
+    "report.html": HTML,
+    "pairs.csv": "text/csv; charset=utf-8",
+    "pairs.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+}
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -79,18 +71,24 @@ class Session:
         self.project, self._turn = project, threading.RLock()
         self._planning = threading.RLock()  # who has the turn may take this too, not the reverse
         self._shown: Json = {}
-        self._given: Inputs | None = None
-        self._planned: Planned | None = None
+        self._office: Office | None = None
         self._fit: threading.Thread | None = None
         self._began, self._fault = 0.0, ""
         self._progress: Json = {"round": 0, "relative": None}
         self._before: list[Decisions] = []  # the last changes can be taken back
 
+    def office(self) -> Office:
+        """The case under the choices of now."""
+        with self._planning:
+            if self._office is None:
+                self._office = Office(self.project)
+            return self._office
+
     def state(self) -> Json:
         """What the page shows: files, findings, roles, and how far a fit is."""
         if self._turn.acquire(blocking=not self._shown):
             try:
-                self._shown = overview(self._inputs())
+                self._shown = overview(self.office())
             finally:
                 self._turn.release()
         return self._shown | {
@@ -101,15 +99,10 @@ class Session:
             "fault": self._fault,
         }
 
-    def _inputs(self) -> Inputs:
-        if self._given is None:
-            self._given = Inputs(self.project)
-        return self._given
-
     def decisions(self) -> Json:
         """What was decided, and why some of it is out of use."""
         with self._turn:
-            return decisions(self._inputs()) | {"undo": bool(self._before)}
+            return decisions(self.office()) | {"undo": bool(self._before)}
 
     @contextmanager
     def _alone(self) -> Iterator[Choices]:
@@ -129,10 +122,9 @@ class Session:
         One that cannot be read does not take the place of one that can.
         """
         with self._alone() as old:
-            good = kind in old.files and kind not in self._inputs().faults
+            good = kind in old.files and kind not in self.office().faults
             kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
-            self._keep(dropped(self.project, kind, kept), kind)
-            return self.state()
+            return self._keep(dropped(self.project, kind, kept), kind)
 
     def sheet(self, asked: Mapping[str, Any]) -> Json:
         """Another sheet of a dropped workbook."""
@@ -141,37 +133,35 @@ class Session:
             if kind not in old.files:
                 raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
             files = {**old.files, kind: old.files[kind]._replace(sheet=asked["sheet"])}
-            self._keep(replace(old, files=files), kind)
-        return self.state()
+            return self._keep(replace(old, files=files), kind)
 
     def choose(self, asked: Mapping[str, Any]) -> Json:
         """What columns are for, and the cohort to pair up."""
         with self._alone() as old:
-            given, roles = self._inputs(), dict(asked["roles"])
+            office, roles = self.office(), dict(asked["roles"])
             way = roles.pop("way", "partners")
-            new = Settings.of({n: told for n, told in roles.items() if n not in WAYS or n == way})
+            same = {n: getattr(office.settings, n) for n in ("fit", "trust", "spelled")}
+            new = Settings.of(same | {n: v for n, v in roles.items() if n not in WAYS or n == way})
             if old.settings is not None:
-                gone = [name for name, _ in given.columns_gone]
+                gone = [name for name, _ in office.columns_gone]
                 new = new.with_those(old.settings.keeping(gone.__contains__))
-            same = {n: getattr(given.settings, n) for n in ("fit", "trust", "spelled")}
-            new = replace(new, **{n: told for n, told in same.items() if n not in roles})
-            people, said = given.tables.get("people"), {*new.uses(), *new.shares}
+            people, said = office.tables.get("people"), {*new.uses(), *new.shares}
             rest = [n for n in people.names if n not in said] if people else []
             new = replace(new, ignore=(*new.ignore, *rest))
-            self._keep(replace(old, settings=new, planned=asked["planned"]))
-        return self.state()
+            return self._keep(replace(old, settings=new, planned=asked["planned"]))
 
-    def _keep(self, choices: Choices, kind: str = "people") -> None:
+    def _keep(self, choices: Choices, kind: str = "people") -> Json:
         """Other choices; the model is of the old ones, unless only rooms or rules are new."""
         self._decide(choices)
         self._fault = ""
-        if kind in LEARNED_FROM:
+        if kind in EXAMINED:
             self.project.model.unlink(missing_ok=True)
+        return self.state()
 
     def _decide(self, choices: Choices) -> None:
         with self._planning:
             self.project.keep(choices)
-            self._given = self._planned = None
+            self._office = None
 
     @property
     def _learning(self) -> bool:
@@ -189,53 +179,51 @@ class Session:
 
     def _learn(self) -> None:
         try:
-            fit(self.project, self._told)
+            office = self.office()
+            office.fit(self._told).set_params(progress=None).save(self.project.model)
+            with self._planning:
+                for name in ("model", "plan"):  # those of the model before
+                    vars(office).pop(name, None)
         except Exception as error:
             self._fault = str(error) or type(error).__name__
-        self._planned = None
 
-    def _told(self, state: Found) -> None:
+    def _told(self, state: Any) -> None:
         """A round of the fit, for whoever asks how far it is."""
         relative = state.certificate.relative
         known = relative if 0.0 <= relative < 1.0 else None
         self._progress = {"round": self._progress["round"] + 1, "relative": known}
 
-    def planned(self) -> Planned:
-        """The plan at hand, made where there is none."""
+    def planned(self) -> Office:
+        """The case with a plan."""
         with self._planning:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
-            if self._planned is None:
-                self._planned = Planned.of(self.project)
-            return self._planned
+            office = self.office()
+            _ = office.plan
+            return office
+
+    def cost(self, kind: str, who: Sequence[str]) -> Json:
+        """What a change would cost."""
+        office = self.planned()
+        return office.cost(office.decide(kind, who))
 
     def change(self, asked: Mapping[str, Any]) -> Json:
-        """Put two people together, swap their partners, or keep them apart."""
+        """Decide about people; what leaves no plan, or does not fit, is not kept."""
         with self._alone() as old:
-            return self._under(
-                old, self.planned().changed(asked["kind"], asked["a"], asked["b"])[0]
-            )
-
-    def lock(self, asked: Mapping[str, Any]) -> Json:
-        """Lock a home, or unlock it."""
-        with self._alone() as old:
-            who = self.planned().named(asked["rows"])
-            return self._under(old, locked(old.decided, who, asked["room"], asked["keep"]))
-
-    def _under(self, old: Choices, made: Decisions) -> Json:
-        """The plan after other decisions; those that leave no plan, or do not fit, are not kept."""
-        unfit = [part for part in self._inputs().decided if part.why]
-        self._decide(replace(old, decided=made))
-        try:
-            for part in self._inputs().decided:
-                if part.why and part not in unfit:
-                    raise ValueError(part.why)
-            shown = self.planned().shown()
-        except (ValueError, LookupError):
-            self._decide(old)
-            raise
-        self._before += [old.decided] if made != old.decided else []
-        return shown
+            office = self.planned()
+            made = office.decide(asked["kind"], asked["who"])
+            unfit = [part for part in office.decided if part.why]
+            self._decide(replace(old, decided=made))
+            try:
+                for part in self.office().decided:
+                    if part.why and part not in unfit:
+                        raise ValueError(part.why)
+                shown = self.planned().shown()
+            except (ValueError, LookupError):
+                self._decide(old)
+                raise
+            self._before += [old.decided] if made != old.decided else []
+            return shown
 
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
@@ -250,17 +238,20 @@ class Session:
         kind, who = asked["kind"], asked["who"]
         with self._alone() as old:
             if kind == "planned":
-                self._decide(replace(old, planned=None))
+                new = replace(old, planned=None)
             elif kind == "column" and old.settings is not None:
-                kept, now = old.settings.keeping(lambda n: n not in who), self._inputs().settings
+                kept, now = old.settings.keeping(lambda n: n not in who), self.office().settings
                 lost = [name for name in SINGLE if getattr(kept, name) in who]
                 lost += WAYS if set(kept.shares) & set(who) else []
-                kept = replace(kept, **{name: getattr(now, name) for name in lost})
-                self._decide(replace(old, settings=kept))
+                more: Json = {name: getattr(now, name) for name in lost}
+                new = replace(old, settings=replace(kept, **more))
             else:
-                made = let_go(old.decided, kind, who)
+                made = tuple(part for part in old.decided if part[:2] != (kind, tuple(who)))
+                if len(made) == len(old.decided):
+                    raise ValueError(f"there is no such decision about {' and '.join(who)}")
                 self._before.append(old.decided)
-                self._decide(replace(old, decided=made))
+                new = replace(old, decided=made)
+            self._decide(new)
         return self.state()
 
 
@@ -270,46 +261,52 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
 
-    def do_GET(self) -> None:
-        session = self.server.session
-        self._answer({
-            "": self._page,
-            "state": lambda: self._json(session.state()),
-            "decisions": lambda: self._json(session.decisions()),
-            "plan": lambda: self._json(session.planned().shown()),
-            "cost": self._cost,
-            "report.html": lambda: self._send(session.planned().report().html().encode(), HTML),
-            "pairs.csv": lambda: self._send(session.planned().csv(), "text/csv; charset=utf-8"),
-            "pairs.xlsx": lambda: self._send(session.planned().xlsx(), XLSX),
-        })  # fmt: skip
-
-    def do_POST(self) -> None:
-        self._answer({
-            "file": self._file,
-            **{name: partial(self._does, name) for name in EXPECTED},
-        })  # fmt: skip
-
-    def _does(self, name: str) -> None:
-        self._json(getattr(self.server.session, name)(sent(name, self._body)))
-
     def setup(self) -> None:
         super().setup()
         self.connection.settimeout(self.server.seconds)
 
-    def _answer(self, actions: Mapping[str, Callable[[], None]]) -> None:
+    def do_GET(self) -> None:
+        self._answer(("", "state", "decisions", "plan", "cost", *TAKEN))
+
+    def do_POST(self) -> None:
+        self._answer(("file", *EXPECTED))
+
+    def _answer(self, known: Sequence[str]) -> None:
         """One answer a connection: what is sent behind a request is never read as another one."""
         self.close_connection = True
-        refused = self._refused(actions) or self._received()
+        url = urlsplit(self.path)
+        self._parts, self._query = url.path.split("/"), parse_qs(url.query)
+        status, why = self._refused(known) or self._received() or (200, "")
         self.server.received(self.request)
-        if refused is not None:
-            self._send(json.dumps({"refused": refused[1]}).encode(), JSON, refused[0])
-            return
-        try:
-            actions[self._parts()[2]]()
-        except Crossed as error:
-            self._json({"refused": error.words("page")})
-        except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
-            self._json({"refused": str(error) or type(error).__name__})  # no fault of the page
+        nonce, kind = secrets.token_urlsafe(12), JSON
+        found: Any = {"refused": why}
+        if status == 200:
+            try:
+                found, kind = self._found(self._parts[2], nonce)
+            except Crossed as error:
+                found = {"refused": error.words("page")}
+            except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
+                found = {"refused": str(error) or type(error).__name__}  # no fault of the page
+        body = found if isinstance(found, bytes) else json.dumps(found).encode()
+        self.send_response(status)
+        own = {"Content-Type": kind, "Content-Length": str(len(body)), "Connection": "close"}
+        own["Content-Security-Policy"] = POLICY.format(nonce=nonce)
+        for name, value in (HEADERS | own).items():
+            self.send_header(name, value)
+        self.end_headers()
+        with suppress(OSError):  # of who does not wait for the answer
+            self.wfile.write(body)
+
+    def _refused(self, known: Sequence[str]) -> tuple[int, str] | None:
+        """Why this is not answered: another host's name, no token, not from the page, unknown."""
+        parts, token = self._parts, self.server.token
+        if self.headers.get("Host") not in self.server.hosts:
+            return 403, "not here"
+        if len(parts) != 3 or not secrets.compare_digest(parts[1].encode(), token.encode()):
+            return 403, "this address lacks its token"
+        if self.command == "POST" and self.headers.get("X-Mlestruct") != token:
+            return 403, "not from the page"
+        return None if parts[2] in known else (404, "there is no such thing")
 
     def _received(self) -> tuple[int, str] | None:
         """Read the body, of which the length must be known; or why it is refused."""
@@ -322,7 +319,7 @@ class Handler(BaseHTTPRequestHandler):
         length = int(number)
         if self.command == "GET" and length:
             return 400, "this request has no body"
-        largest = LARGEST if self._parts()[2] == "file" else REQUEST
+        largest = LARGEST if self._parts[2] == "file" else REQUEST
         if length > largest:
             return 413, f"at most {largest} bytes are read, not {length}"
         try:
@@ -331,52 +328,28 @@ class Handler(BaseHTTPRequestHandler):
             self._body = b""
         return None if len(self._body) == length else (400, "the body came in part only")
 
-    def _parts(self) -> list[str]:
-        return urlsplit(self.path).path.split("/")
-
-    def _refused(self, actions: Mapping[str, Any]) -> tuple[int, str] | None:
-        """Why this is not answered: another host's name, no token, not from the page, unknown."""
-        parts, token = self._parts(), self.server.token
-        if self.headers.get("Host") not in self.server.hosts:
-            return 403, "not here"
-        if len(parts) != 3 or not secrets.compare_digest(parts[1].encode(), token.encode()):
-            return 403, "this address lacks its token"
-        if self.command == "POST" and self.headers.get("X-Mlestruct") != token:
-            return 403, "not from the page"
-        return None if parts[2] in actions else (404, "there is no such thing")
-
-    def _page(self) -> None:
-        nonce = secrets.token_urlsafe(12)
-        text = page(self.server.token, nonce)
-        self._send(text.encode(), HTML, policy=POLICY.format(nonce=nonce))
-
-    def _file(self) -> None:
-        kind, name = self._asked("kind"), self._asked("name")
-        self._json(self.server.session.put(kind, name, self._body))
-
-    def _cost(self) -> None:
-        a, b = int(self._asked("a")), int(self._asked("b"))
-        self._json(self.server.session.planned().cost(self._asked("kind"), a, b))
-
-    def _asked(self, name: str) -> str:
-        """A value of the address."""
-        found = parse_qs(urlsplit(self.path).query).get(name)
-        if not found:
-            raise ValueError(f"the address lacks {name}")
-        return found[0]
-
-    def _json(self, found: Json) -> None:
-        self._send(json.dumps(found).encode(), JSON)
-
-    def _send(self, body: bytes, kind: str, status: int = 200, policy: str = "") -> None:
-        self.send_response(status)
-        own = {"Content-Type": kind, "Content-Length": str(len(body)), "Connection": "close"}
-        own |= {"Content-Security-Policy": policy} if policy else {}
-        for name, value in (HEADERS | own).items():
-            self.send_header(name, value)
-        self.end_headers()
-        with suppress(OSError):  # of who does not wait for the answer
-            self.wfile.write(body)
+    def _found(self, name: str, nonce: str) -> tuple[Any, str]:
+        """What is answered, and its type."""
+        session, asked = self.server.session, self._query
+        if name in TAKEN:
+            office = session.planned()
+            if name == "report.html":
+                return office.report().html().encode(), HTML
+            return (office.csv() if name == "pairs.csv" else office.xlsx()), TAKEN[name]
+        if name == "":
+            return page(self.server.token, nonce).encode(), HTML
+        if name == "plan":
+            return session.planned().shown(), JSON
+        for wanted in {"file": ("kind", "name"), "cost": ("kind", "who")}.get(name, ()):
+            if wanted not in asked:
+                raise ValueError(f"the address lacks {wanted}")
+        if name == "file":
+            return session.put(asked["kind"][0], asked["name"][0], self._body), JSON
+        if name == "cost":
+            return session.cost(asked["kind"][0], asked["who"]), JSON
+        if name in EXPECTED:
+            return getattr(session, name)(sent(name, self._body)), JSON
+        return (session.state() if name == "state" else session.decisions()), JSON
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: addresses hold the token."""

@@ -183,12 +183,9 @@ class Desk:
         assert self.client.wait()["fault"] == ""
 
     def plan(self):
-        """The answer, rows by id, and everybody's home (who shares, or one alone): its room."""
+        """The answer, and everybody's home (who shares, or one alone): its room."""
         found = self.client.json("plan")
-        names = {int(row): name for row, name in found["names"].items()}
-        homes = {frozenset(names[r] for r in h["rows"]): h["room"] for h in found["homes"]}
-        homes |= {frozenset([names[one["row"]]]): one["room"] for one in found["alone"]}
-        return found, {name: row for row, name in names.items()}, homes
+        return found, {frozenset(home["who"]): home["room"] for home in found["homes"]}
 
     def fits(self, who):
         room = self.locks.get(who)
@@ -198,8 +195,8 @@ class Desk:
 
     def holds(self):
         """(1) to (3), by the plan and by the list of decisions."""
-        _, rows, homes = self.plan()
-        assert set(rows) == set(self.office.new)
+        plan, homes = self.plan()
+        assert set(plan["names"]) == set(self.office.new)
         assert not crossing(self.office, map(tuple, homes))
         for who, room in self.locks.items():
             homes_of = {home: where for home, where in homes.items() if who <= home}
@@ -220,38 +217,36 @@ class Desk:
 
     def act(self, rng):
         """One thing that an office does, drawn."""
-        plan, rows, homes = self.plan()
+        plan, homes = self.plan()
         people = self.office.new
         kinds = ("lock", "apart", "together", "swap", "answer", "gender", "remove", "add", "undo")
         kind = kinds[int(rng.choice(9, p=[0.22, 0.22, 0.12, 0.1, 0.08, 0.06, 0.06, 0.06, 0.08]))]
         if kind == "lock":
-            given = [*plan["homes"], *({**one, "rows": [one["row"]]} for one in plan["alone"])]
-            given = [one for one in given if len(one["rows"]) > 1 or one["room"]]
+            given = [one for one in plan["homes"] if len(one["who"]) > 1 or one["room"]]
             home = given[int(rng.integers(len(given)))]
-            who = next(h for h in homes if {rows[own] for own in h} == set(home["rows"]))
-            told = {"rows": home["rows"], "room": home["room"], "keep": not home["locked"]}
-            if not told["keep"]:
-                self.client.json("lock", told)
+            who = frozenset(home["who"])
+            told = {"kind": "unlock" if home["locked"] else "lock", "who": home["who"][:1]}
+            if home["locked"]:
+                self.client.json("change", told)
                 self.locks = {own: r for own, r in self.locks.items() if not own <= who}
                 return
             if any(who & own or home["room"] in (r or "-",) for own, r in self.locks.items()):
-                assert "locked" in self.client.refused("lock", told)  # what does not fit now
+                assert "locked" in self.client.refused("change", told)  # what does not fit now
                 return
             made = self.client.json("decisions")["decisions"]
             if any(d["kind"] == "together" and d["why"] and who & set(d["who"]) for d in made):
-                assert "were put together: let that go" in self.client.refused("lock", told)
+                assert "were put together: let that go" in self.client.refused("change", told)
                 return
-            self.client.json("lock", told)
+            self.client.json("change", told)
             self.locks[who] = home["room"]
         elif kind in ("apart", "together", "swap"):
-            two = frozenset(map(str, rng.choice(sorted(rows), 2, replace=False)))
+            two = frozenset(map(str, rng.choice(sorted(people), 2, replace=False)))
             if kind == "apart" and rng.random() < 0.7:
                 shared = sorted(sorted(home) for home in homes if len(home) > 1)
                 two = frozenset(
                     rng.permutation(shared[int(rng.integers(len(shared)))])[:2].tolist()
                 )
-            a, b = (rows[who] for who in sorted(two))
-            self.change(kind, two, a, b, homes)
+            self.change(kind, two, homes)
         elif kind == "undo":
             if self.locks or self.apart:
                 found = self.client.json("undo", {})["decisions"]
@@ -264,25 +259,24 @@ class Desk:
         else:
             self.correct(kind, rng, list(people))
 
-    def change(self, kind, two, a, b, homes):
+    def change(self, kind, two, homes):
         """(4): the homes that become new are those that were said; and none is locked unasked."""
         locked = {own for who in self.locks if who in homes for own in who}
-        cost = self.asked(f"cost?kind={kind}&a={a}&b={b}")
+        told = {"kind": kind, "who": sorted(two)}
+        cost = self.asked(f"cost?kind={kind}&who={told['who'][0]}&who={told['who'][1]}")
         if "refused" in cost:
-            assert self.client.refused("change", {"kind": kind, "a": a, "b": b})
-            assert self.plan()[2] == homes
+            assert self.client.refused("change", told)
+            assert self.plan()[1] == homes
             return
         assert not (two & locked if kind != "apart" else any(two <= who for who in self.locks))
-        self.client.json("change", {"kind": kind, "a": a, "b": b})
-        after, rows, made = self.plan()
-        held = [{*home["rows"]} for home in after["homes"] if home["locked"]]
-        assert all({rows[own] for own in who} in held for who in self.locks if len(who) > 1
-                   and self.fits(who))  # fmt: skip
-        locks = [{rows[own] for own in who} for who in self.locks if self.fits(who)]
+        self.client.json("change", told)
+        after, made = self.plan()
+        held = [{*home["who"]} for home in after["homes"] if home["locked"]]
+        locks = [who for who in self.locks if self.fits(who)]
+        assert all(who in held for who in locks if len(who) > 1)
         assert all(any(who <= home for who in locks) for home in held)
-        said = {p[end] for p in cost["new"] for end in "ab"}
-        new = set(made) - set(homes)
-        assert said == {rows[own] for home in new if len(home) > 1 for own in home}
+        said = {who for pair in cost["new"] for who in pair}
+        assert said == {who for home in set(made) - set(homes) if len(home) > 1 for who in home}
         if kind == "apart" and two not in self.apart:
             self.apart.append(two)
 
@@ -361,7 +355,7 @@ def test_the_page_stops_a_plan_until_somebody_decides(kind, tmp_path):
         assert any(f["kind"] == "fault" for f in found)
         assert "I am …" in state["agreeing"]
         desk.learn(roles=roles | {"mix": ["I am …"]}, planned="2")
-        _, _, homes = desk.plan()
+        _, homes = desk.plan()
         assert crossing(office, [tuple(home) for home in homes])
 
 

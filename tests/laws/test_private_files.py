@@ -75,8 +75,7 @@ def session(folder):
         told("fit", {})
         while told("state")["running"]:
             time.sleep(0.02)
-        home = told("plan")["homes"][0]["rows"]
-        told("lock", {"rows": home, "room": None, "keep": True})
+        told("change", {"kind": "lock", "who": told("plan")["homes"][0]["who"][:1]})
         for name in ("pairs.csv", "pairs.xlsx", "report.html"):
             ask(name)
         server.shutdown()

@@ -201,7 +201,9 @@ def test_who_does_not_take_an_answer_holds_nobody_up(server, monkeypatch):
         until(lambda: threading.active_count() <= before)
 
 
-@pytest.mark.parametrize("asked", ["", "state", "plan", "cost?kind=swap&a=1&b=2", "fit", "choose"])
+@pytest.mark.parametrize(
+    "asked", ["", "state", "plan", "cost?kind=swap&who=1&who=2", "fit", "choose"]
+)
 def test_others_are_answered_while_a_file_is_read(server, monkeypatch, asked):
     """Reading waits until the other answer is there, so the two happen at once by construction."""
     begun, answered = threading.Event(), threading.Event()
