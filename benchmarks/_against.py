@@ -23,12 +23,18 @@ ALLOWED = 0.05
 MEASURED = r"\d\.?\d*e[-+]\d+"
 HERE = Path(__file__).resolve().parents[1]
 
+PEAK = "peak memory, GB"
 ROWS = """
 import json, sys
 from benchmarks.__main__ import results
 out, sys.stdout = sys.stdout, sys.stderr
+def made():
+    yield from results({name!r}, {quick})
+    held = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    found = int(held.split()[1]) * 1024 / 1e9
+    yield {{"workload": "the whole run", "quantity": {peak!r}, "ours": found}}
 for turn in range({turns}):
-    rows = iter(results({name!r}, {quick}))
+    rows = made()
     while sys.stdin.readline():
         row = next(rows, None)
         print(json.dumps(row, default=float), file=out, flush=True)
@@ -51,9 +57,14 @@ class Side:
     def __init__(self, folder: Path, name: str, quick: bool, turns: int) -> None:
         self.folder = folder
         own = folder / ".venv" / "bin" / "python"
+        program = ROWS.format(name=name, quick=quick, turns=turns, peak=PEAK)
         paths = [str(folder), str(folder / "oracles")]
         self.process = subprocess.Popen(
-            [str(own) if own.exists() else sys.executable, "-c", ROWS.format(**locals())],
+            [
+                str(own) if own.exists() else sys.executable,
+                "-c",
+                ROWS.format(peak=PEAK, **locals()),
+            ],
             cwd=folder,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
             stdin=subprocess.PIPE,
@@ -81,7 +92,7 @@ class Side:
 
 
 def against(name: str, quick: bool, folder: Path, turns: int) -> Iterator[Row]:
-    """A row for every row that both sides have; ``met`` where the quantity is a time or a rate."""
+    """A row for every row of both sides; ``met`` where it is a time, a rate or peak memory."""
     sides = [Side(where, name, quick, turns) for where in (HERE, folder.resolve())]
     try:
         runs = [_turn(sides) for _ in range(turns)]
@@ -159,9 +170,11 @@ def _scatter(values: list[float]) -> float:
 
 
 def _worse(quantity: str, ratio: float | None) -> float | None:
-    """How much worse ours is; None where the quantity is neither a time nor a rate."""
+    """How much worse ours is; None where the quantity is no time, rate or peak memory."""
     if ratio is None:
         return None
     if quantity.endswith("/s"):
         return 1 / ratio - 1
+    if quantity == PEAK:
+        return ratio - 1
     return ratio - 1 if re.search(r"(^|\s)(s|ms|µs|us|seconds)\b", quantity) else None

@@ -71,6 +71,7 @@ def rows(quantity, *values):
         ("million messages/s", [0.9] * 5, False),
         ("million messages/s", [2.0] * 5, True),
         ("CPU s", [0.8, 0.9, 1.1, 1.3, 1.4], True),  # held to its scatter
+        ("peak memory, GB", [1.06] * 5, False),
         ("worst relative gap", [2.0] * 5, None),
     ],
 )
