@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1524, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7729,
+        7658,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (3009, r"mlestruct/estimators/"),

@@ -164,12 +164,9 @@ class Grid:
 
 def letters(column: int) -> str:
     """A sheet's name for its column: 0 is A, 26 is AA."""
-    name = ""
-    column += 1
-    while column:
-        column, rest = divmod(column - 1, 26)
-        name = chr(65 + rest) + name
-    return name
+    from openpyxl.utils import get_column_letter
+
+    return str(get_column_letter(column + 1))
 
 
 def filled(row: Sequence[Cell]) -> int:
