@@ -87,7 +87,7 @@ LOCAL, MATCHINGS = "local polytope", "convex hull of matchings"
 CATALOGUE = {
     "assignment": Entry("mlestruct_oracles.assignment:Assignment", "BipartiteMatching"),
     "b_matching": Entry("mlestruct_oracles.min_cost_flow:BMatchingSolver", "BMatching"),
-    "blossom": Entry("mlestruct_oracles.general_matching:Blossom", "Matching", {}, MATCHINGS),
+    "blossom": Entry("mlestruct_oracles.blossom:Blossom", "Matching", {}, MATCHINGS),
     "cp_sat": Entry("mlestruct_oracles.cp_sat:CPSat"),
     "graph_cut": Entry(CUT, "FactorGraph"),
     "graph_cut_pymaxflow": Entry(CUT, "FactorGraph", {"backend": "pymaxflow"}),

@@ -5,50 +5,69 @@ the z of every set holding both covers each edge's weight. Then no matching weig
 ``sum(y) + sum(z * (size - 1) / 2)``: the ``upper`` that every answer here carries.
 """
 
+from __future__ import annotations
+
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
+from mlestruct.oracle import Answers, one_by_one
 from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.matching import Matching
 from mlestruct_oracles.native._door import (
     BlossomAnswer,
     blossom_dense,
-    blossom_fault,
     blossom_sparse,
+    blossom_table,
 )
 
 LARGEST = 1e300  # beyond it sums of duals could overflow
 ALLOWED = "use numbers below 1e300, and -inf for a forbidden edge"
+SPARSE = 20  # with fewer than 1 / SPARSE of all pairs allowed, rows of neighbours are faster
 
 
 @dataclass(frozen=True)
-class OddSets(Sequence[Ints]):
-    """Nested sets of nodes as places first to last - 1 of one order: O(n), however deep they nest.
+class Blossom:
+    """The heaviest matching of a general graph; ``upper`` is the value of its duals.
 
-    Examples
-    --------
-    >>> list(OddSets(np.array([2, 0, 1, 3]), np.array([0]), np.array([3])))
-    [array([0, 1, 2])]
+    O(n³) per example and far less in practice, GIL released in the kernel; O(n²) memory, or
+    O(edges) where less than a twentieth of all pairs is allowed.
     """
 
-    order: Ints
-    first: Ints
-    last: Ints
+    polytope: str = "convex hull of matchings"
 
-    def __len__(self) -> int:
-        return len(self.first)
+    def many(self, batch: Batch[Matching], scores: Array) -> Answers:
+        return one_by_one(batch, scores, lambda structure: partial(_best, structure))
 
-    def __getitem__(self, index: Any) -> Any:
-        return np.sort(self.order[self.first[index] : self.last[index]])
 
-    @property
-    def sizes(self) -> Ints:
-        return self.last - self.first
+def _best(structure: Matching, score: Array) -> tuple[Array, float]:
+    """A best vertex and a bound on the best score, required pairs included."""
+    n, perfect = structure.n_nodes, structure.kind == "perfect"
+    # Where nodes may stay single, required pairs are left out here, and come later.
+    open_ = structure.fixed != 0 if perfect else structure.fixed < 0
+    if SPARSE * 2 * structure.size < n**2:
+        found = _match(n, perfect, score[open_], structure.ends[open_].astype(np.int64))
+    elif structure.graph.complete:
+        table = np.empty((n, n))
+        blossom_table(n, np.where(open_, score, -np.inf), table)
+        found = _match(n, perfect, table)
+    else:
+        table = np.full((n, n), -np.inf)
+        u, v = structure.ends[open_].T
+        table[u, v] = table[v, u] = score[open_]
+        found = _match(n, perfect, table)
+    vertex = np.zeros(structure.size)
+    used = np.flatnonzero(found.partner > np.arange(n))
+    vertex[structure.graph.place(used, found.partner[used])] = 1.0
+    required = np.flatnonzero((structure.fixed == 1) & (vertex == 0))
+    vertex[required] = 1.0
+    return vertex, float(found.upper + score[required].sum())
 
 
 @dataclass(frozen=True)
@@ -61,22 +80,23 @@ class ProvenMatching:
     weight: the matching's weight, recomputed from the input.
     upper: the value of the duals; equal to ``weight`` at an optimum, up to rounding.
     y: the nodes' duals (not negative where nodes may stay single).
-    odd_sets, z: the odd sets of nodes with a positive dual, and those duals; sets lie inside one
-        another or apart.
-    perfect: whether every node had to be matched.
+    order, first, last: odd set ``s`` with a positive dual holds the nodes
+        ``order[first[s]:last[s]]``; sets lie inside one another or apart.
+    z: the odd sets' duals.
     """
 
     partner: Ints
     weight: float
     upper: float
     y: Array
-    odd_sets: OddSets
+    order: Ints
+    first: Ints
+    last: Ints
     z: Array
-    perfect: bool
 
     @property
     def gap(self) -> float:
-        """How much heavier another matching could be, trusting the duals; ``prove`` checks them."""
+        """How much heavier another matching could be."""
         return self.upper - self.weight
 
 
@@ -100,7 +120,8 @@ def perfect_matching(weights: ArrayLike) -> ProvenMatching:
     >>> perfect_matching([[0, 3, 1, 1], [3, 0, 1, 1], [1, 1, 0, 2], [1, 1, 2, 0]]).partner
     array([1, 0, 3, 2])
     """
-    return _match_table(_symmetric(weights), perfect=True)
+    scores = _symmetric(weights)
+    return _match(len(scores), True, scores)
 
 
 def maximum_weight_matching(weights: ArrayLike) -> ProvenMatching:
@@ -114,7 +135,8 @@ def maximum_weight_matching(weights: ArrayLike) -> ProvenMatching:
     >>> maximum_weight_matching([[0, 2, 3], [2, 0, -1], [3, -1, 0]]).partner
     array([ 2, -1,  0])
     """
-    return _match_table(_symmetric(weights), perfect=False)
+    scores = _symmetric(weights)
+    return _match(len(scores), False, scores)
 
 
 def perfect_matching_sparse(n: int, edges: ArrayLike, weights: ArrayLike) -> ProvenMatching:
@@ -136,7 +158,7 @@ def perfect_matching_sparse(n: int, edges: ArrayLike, weights: ArrayLike) -> Pro
     >>> perfect_matching_sparse(4, [(0, 1), (1, 2), (2, 3)], [1, 9, 1]).partner
     array([1, 0, 3, 2])
     """
-    return _match_edges(n, *_checked_edges(n, edges, weights), perfect=True)
+    return _match(n, True, *_checked_edges(n, edges, weights))
 
 
 def maximum_weight_matching_sparse(n: int, edges: ArrayLike, weights: ArrayLike) -> ProvenMatching:
@@ -149,154 +171,57 @@ def maximum_weight_matching_sparse(n: int, edges: ArrayLike, weights: ArrayLike)
     >>> maximum_weight_matching_sparse(4, [(0, 1), (1, 2), (2, 3)], [1, 9, 1]).partner
     array([-1,  2,  1, -1])
     """
-    return _match_edges(n, *_checked_edges(n, edges, weights), perfect=False)
+    return _match(n, False, *_checked_edges(n, edges, weights))
 
 
-def prove(weights: ArrayLike, matching: ProvenMatching) -> float:
-    """No matching of these weights is heavier than the given one by more than the returned gap.
-
-    Looks at the answer alone, not at how it was found: O(n² depth of the odd sets). An edge that
-    is not covered raises the bound by half its shortfall per node: rounding is accounted for.
-
-    Examples
-    --------
-    >>> scores = [[0, 2, 3], [2, 0, -1], [3, -1, 0]]
-    >>> prove(scores, maximum_weight_matching(scores))
-    0.0
-    """
-    scores = _symmetric(weights)
-    ends = np.argwhere(np.triu(scores > -math.inf, 1))
-    return prove_sparse(len(scores), ends, scores[tuple(ends.T)], matching)
-
-
-def prove_sparse(n: int, edges: ArrayLike, weights: ArrayLike, matching: ProvenMatching) -> float:
-    """No matching of these edges is heavier by more than the returned gap; O(m depth).
-
-    Examples
-    --------
-    >>> edges, weights = [(0, 1), (1, 2), (2, 3)], [1, 9, 1]
-    >>> prove_sparse(4, edges, weights, perfect_matching_sparse(4, edges, weights))
-    0.0
-    """
-    ends, scores = _checked_edges(n, edges, weights)
-    _check_answer(n, matching)
-    y = matching.y if matching.perfect else np.maximum(matching.y, 0.0)
-    uncovered = scores - y[ends[:, 0]] - y[ends[:, 1]]
-    left = np.flatnonzero(uncovered > 0)
-    uncovered[left] -= _duals_around(n, matching, ends[left])
-    bound = _dual_value(y, matching.odd_sets, matching.z)
-    used = _used_weights(ends, scores, matching.partner)
-    return bound + n / 2 * float(uncovered.max(initial=0.0)) - math.fsum(used)
-
-
-def _match_table(scores: Array, perfect: bool) -> ProvenMatching:
-    """Match the graph of a checked matrix."""
-    n = len(scores)
-
-    def used(partner: Ints) -> Array:
-        nodes = np.flatnonzero(np.arange(n) < partner)
-        return np.asarray(scores[nodes, partner[nodes]])
-
-    return _match(n, perfect, lambda answer: blossom_dense(scores, perfect, answer), used)
-
-
-def _match_edges(n: int, ends: Ints, scores: Array, perfect: bool) -> ProvenMatching:
-    """Match the graph of checked edges."""
-    return _match(
-        n,
-        perfect,
-        lambda answer: blossom_sparse(len(ends), ends, scores, perfect, answer),
-        lambda partner: _used_weights(ends, scores, partner),
-    )
-
-
-def _match(
-    n: int, perfect: bool, search: Callable[[BlossomAnswer], int], used: Callable[[Ints], Array]
-) -> ProvenMatching:
-    """Search for a matching; ``used`` gives the weights of its pairs."""
+def _match(n: int, perfect: bool, weights: Array, ends: Ints | None = None) -> ProvenMatching:
+    """Match the graph of a checked matrix, or of checked edges."""
     if perfect and n % 2:
         raise Infeasible(f"{n} nodes cannot all be paired: nodes 0 to {n - 1} are an odd number")
     order, first, last, witness = np.empty((4, n), np.int64)
     found = BlossomAnswer(
         n, np.empty(n, np.int64), np.empty(n), order, first, last, np.empty(n), witness
     )
-    sets = search(found)
+    if ends is None:
+        sets = blossom_dense(weights, perfect, found)
+    else:
+        sets = blossom_sparse(len(ends), ends, weights, perfect, found)
     if sets < 0:
         raise _stranded(found)
-    partner, y, z = found.partner, found.y, found.z[:sets]
-    odd_sets = OddSets(order, first[:sets], last[:sets])
-    weight, upper = math.fsum(used(partner)), _dual_value(y, odd_sets, z)
-    return ProvenMatching(partner, weight, upper, y, odd_sets, z, perfect)
-
-
-def _dual_value(y: Array, sets: OddSets, z: Array) -> float:
-    """``sum(y) + sum(z * (size - 1) / 2)``, summed without rounding."""
-    halves = z * (sets.sizes // 2)
-    return math.fsum([*y.tolist(), *halves.tolist()])
-
-
-def _duals_around(n: int, matching: ProvenMatching, ends: Ints) -> Array:
-    """The z of all odd sets that hold both ends, per edge: O(their depth)."""
-    sets, place = matching.odd_sets, np.empty(n, np.int64)
-    place[sets.order] = np.arange(n)
-    # One set more holds all nodes. ``inner``: the smallest set around a place.
-    order = np.lexsort((-sets.last, sets.first))
-    last, z = np.append(sets.last[order], n), np.append(matching.z[order], 0.0)
-    inner, around = np.full(n, len(sets)), np.full(len(sets) + 1, len(sets))
-    for s, first in enumerate(sets.first[order]):
-        around[s] = inner[first]
-        if last[s] > last[around[s]]:
-            raise ValueError("odd sets must lie inside one another or apart")
-        inner[first : last[s]] = s
-        z[s] += z[around[s]]
-    low, high = np.sort(place[ends], axis=1).T
-    found = inner[low]
-    while (outside := last[found] <= high).any():
-        found[outside] = around[found[outside]]
-    return np.asarray(z[found])
-
-
-def _check_answer(n: int, matching: ProvenMatching) -> None:
-    """Raise ValueError unless the answer is a matching of n nodes with odd sets and z >= 0."""
-    partner = matching.partner
-    if partner.shape != (n,) or matching.y.shape != (n,):
-        raise ValueError(f"the matching is for {len(partner)} nodes, the weights for {n}")
-    matched = np.flatnonzero(partner >= 0)
-    if np.any(partner >= n) or np.any(partner[partner[matched]] != matched):
-        raise ValueError("partner is not a matching: some node's partner has another partner")
-    if np.any(partner == np.arange(n)) or (matching.perfect and len(matched) < n):
-        raise ValueError("partner leaves a node single or with itself")
-    sets = matching.odd_sets
-    if np.any(matching.z < 0) or len(matching.z) != len(sets):
-        raise ValueError("each odd set needs a dual z >= 0")
-    whole = np.array_equal(np.sort(sets.order), np.arange(n))
-    inside = np.all((sets.first >= 0) & (sets.first < sets.last) & (sets.last <= n))
-    if not whole or not inside or np.any(sets.sizes % 2 == 0):
-        raise ValueError("not odd sets of nodes: no order of all, or places that do not fit it")
+    partner, y, first, last, z = found.partner, found.y, first[:sets], last[:sets], found.z[:sets]
+    used = np.flatnonzero(np.arange(n) < partner)
+    if ends is None:
+        paid = weights[used, partner[used]]
+    else:  # of parallel edges the heaviest
+        inside, most = partner[ends[:, 0]] == ends[:, 1], np.full(n, -math.inf)
+        np.maximum.at(most, ends.min(axis=1, initial=n)[inside], weights[inside])
+        paid = most[used]
+    halves = z * ((last - first) // 2)
+    upper = math.fsum([*y.tolist(), *halves.tolist()])
+    return ProvenMatching(partner, math.fsum(paid), upper, y, order, first, last, z)
 
 
 def _symmetric(weights: ArrayLike) -> Array:
-    """The weights as a checked C-ordered float64 array, not copied where it already is one."""
-    scores = np.asarray(weights, np.float64, order="C")
+    """A checked copy of the weights, zero on the diagonal."""
+    scores = np.array(weights, np.float64, order="C")
     if scores.ndim != 2 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"weights must be a square matrix, not of shape {scores.shape}")
-    fault = blossom_fault(len(scores), scores, LARGEST)
-    if fault >= 0:
-        i, j = divmod(fault, len(scores))
+    np.fill_diagonal(scores, 0.0)
+    allowed = (np.abs(scores) < LARGEST) | (scores == -math.inf)
+    wrong = ~allowed | (scores != scores.T)
+    if wrong.any():
+        i, j = np.argwhere(wrong)[0].tolist()
+        for place in ((i, j), (j, i)):
+            if not allowed[place]:
+                raise ValueError(f"weights[{place[0]}, {place[1]}] is {scores[place]}; {ALLOWED}")
         a, b = scores[i, j], scores[j, i]
-        for weight, place in ((a, (i, j)), (b, (j, i))):
-            if not (abs(weight) < LARGEST or weight == -math.inf):
-                raise ValueError(f"weights[{place[0]}, {place[1]}] is {weight}; {ALLOWED}")
         hint = "pass (W + W.T) / 2 if only rounding differs"
         raise ValueError(f"weights[{i}, {j}] is {a} but weights[{j}, {i}] is {b}; {hint}")
-    if not np.all(np.diagonal(scores) < LARGEST):
-        scores = scores.copy()
-        np.fill_diagonal(scores, 0.0)
     return scores
 
 
-def _checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Ints, Array]:
-    """The allowed edges and their weights, or ValueError naming the first bad one."""
+def _checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Array, Ints]:
+    """The allowed edges' weights and these edges, or ValueError naming the first bad one."""
     ends = np.asarray(edges)
     scores = np.asarray(weights, dtype=np.float64)
     if ends.size == 0:
@@ -312,20 +237,7 @@ def _checked_edges(n: int, edges: ArrayLike, weights: ArrayLike) -> tuple[Ints, 
     finite = np.abs(scores) < LARGEST
     for k in np.flatnonzero(~finite & (scores != -math.inf))[:1]:
         raise ValueError(f"weights[{k}] is {scores[k]}; {ALLOWED}")
-    if not finite.all():
-        ends, scores = ends[finite], scores[finite]
-    return np.ascontiguousarray(ends, np.int64), np.ascontiguousarray(scores)
-
-
-def _used_weights(ends: Ints, scores: Array, partner: Ints) -> Array:
-    """The weight of each matched pair: the heaviest of its parallel edges."""
-    inside = partner[ends[:, 0]] == ends[:, 1]
-    weights = np.full(len(partner), -math.inf)
-    np.maximum.at(weights, np.minimum(ends[:, 0], ends[:, 1])[inside], scores[inside])
-    used = weights[np.flatnonzero(np.arange(len(partner)) < partner)]
-    if np.any(used == -math.inf):
-        raise ValueError("the matching uses a pair that is not an edge")
-    return used
+    return scores[finite], ends[finite].astype(np.int64)
 
 
 def _stranded(found: BlossomAnswer) -> Infeasible:

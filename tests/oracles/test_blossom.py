@@ -3,20 +3,17 @@
 import csv
 import doctest
 import itertools
-from dataclasses import replace
+import math
 
 import networkx as nx
 import numpy as np
 import pytest
 from mlestruct_oracles import blossom
 from mlestruct_oracles.blossom import (
-    OddSets,
     maximum_weight_matching,
     maximum_weight_matching_sparse,
     perfect_matching,
     perfect_matching_sparse,
-    prove,
-    prove_sparse,
 )
 from scipy.spatial import Delaunay
 
@@ -27,6 +24,33 @@ BOTH = [perfect_matching, maximum_weight_matching]
 
 
 # --- references and instances --------------------------------------------------------------------
+
+
+def odd_sets(matching):
+    return [matching.order[a:b] for a, b in zip(matching.first, matching.last, strict=True)]
+
+
+def prove_sparse(n, edges, scores, matching):
+    """By how much a matching could be heavier than this one: each odd set looked at by itself."""
+    edges, y = np.reshape(edges, (-1, 2)), matching.y
+    assert matching.z.min(initial=0.0) >= 0.0
+    covered, bound = y[edges].sum(axis=1), y.tolist()
+    for members, z in zip(odd_sets(matching), matching.z, strict=True):
+        assert len(members) % 2 == 1
+        inside = np.zeros(n, bool)
+        inside[members] = True
+        covered[inside[edges].all(axis=1)] += z
+        bound.append(z * (len(members) // 2))
+    if (matching.partner < 0).any():
+        assert y.min() >= 0.0
+    short = np.asarray(scores)[np.asarray(scores) > -INF] - covered[np.asarray(scores) > -INF]
+    return math.fsum(bound) + n / 2 * max(0.0, short.max(initial=0.0)) - matching.weight
+
+
+def prove(weights, matching):
+    upper = np.triu_indices(len(weights), 1)
+    ends = np.stack(upper, axis=1)
+    return prove_sparse(len(weights), ends, weights[upper], matching)
 
 
 def best_weight(weights, perfect):
@@ -104,7 +128,6 @@ def assert_optimal(weights, matching, best, exact):
     n = len(weights)
     nodes = np.flatnonzero(matching.partner >= 0)
     assert np.array_equal(matching.partner[matching.partner[nodes]], nodes)
-    assert not matching.perfect or len(nodes) == n
     tolerance = (
         0.0
         if exact
@@ -192,7 +215,7 @@ def test_nested_odd_sets_are_exact():
     order = np.random.default_rng(0).permutation(200)
     matching = perfect_matching(weights[np.ix_(order, order)])
     assert prove(weights[np.ix_(order, order)], matching) == 0.0
-    depth = np.bincount(np.concatenate(matching.odd_sets))
+    depth = np.bincount(np.concatenate(odd_sets(matching)))
     assert depth.max() >= 10
 
 
@@ -352,7 +375,7 @@ def test_graphs_of_odd_sets_in_odd_sets_are_proved(n, rng):
     edges, scores, weights = triangulated(rng, n)
     matching = perfect_matching_sparse(n, edges, scores)
     assert 0.0 <= prove_sparse(n, edges, scores, matching) <= 1e-12 * n
-    assert np.bincount(np.concatenate(matching.odd_sets)).max() >= 4
+    assert np.bincount(np.concatenate(odd_sets(matching))).max() >= 4
     if n <= 300:
         graph = nx.Graph()
         shifted = zip(*edges.T, 9.0 + scores, strict=True)
@@ -360,29 +383,6 @@ def test_graphs_of_odd_sets_in_odd_sets_are_proved(n, rng):
         pairs = nx.max_weight_matching(graph, maxcardinality=True)
         best = sum(weights[u, v] for u, v in pairs)
         assert_optimal(weights, matching, best, exact=False)
-
-
-def gap_set_by_set(edges, scores, matching, z):
-    """The proven gap of a perfect matching, each odd set looked at by itself."""
-    y, sets = matching.y, list(matching.odd_sets)
-    covered = y[edges].sum(axis=1)
-    for members, value in zip(sets, z, strict=True):
-        covered += value * np.isin(edges, members).all(axis=1)
-    bound = y.sum() + sum(len(s) // 2 * value for s, value in zip(sets, z, strict=True))
-    return bound + len(y) / 2 * max(0.0, (scores - covered).max()) - matching.weight
-
-
-def test_nested_sets_prove_what_single_ones_do(rng):
-    """Tampered duals too: the sums along nested sets are those of looking at every set."""
-    edges, scores, _ = triangulated(rng, 200)
-    matching = perfect_matching_sparse(200, edges, scores)
-    for change in (0.0, 0.01, -0.01):
-        z = np.maximum(matching.z + change * rng.random(len(matching.z)), 0.0)
-        gap = prove_sparse(200, edges, scores, replace(matching, z=z))
-        assert gap == pytest.approx(
-            gap_set_by_set(edges, scores, matching, z), rel=1e-12, abs=1e-12
-        )
-        assert change >= 0.0 or gap > 1e-3
 
 
 # --- laws ----------------------------------------------------------------------------------------
@@ -425,7 +425,7 @@ def test_the_examples_run():
     assert failed == 0 < tried
 
 
-# --- refusals and false proofs -------------------------------------------------------------------
+# --- refusals ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -478,40 +478,3 @@ def test_a_wrong_matrix_is_named(solve, weights, message):
 def test_a_wrong_edge_is_named(edges, weights, message):
     with pytest.raises(ValueError, match=message):
         perfect_matching_sparse(4, edges, weights)
-
-
-def first_nodes(matching, count):
-    """The first nodes as the only odd set."""
-    return OddSets(np.arange(len(matching.y)), np.array([0]), np.array([count]))
-
-
-def test_a_poor_matching_is_proved_poor():
-    weights = mirrored(np.arange(36.0).reshape(6, 6) % 7)
-    best = perfect_matching(weights)
-    poor = replace(best, partner=np.array([1, 0, 3, 2, 5, 4]))
-    lost = best.weight - weights[[0, 2, 4], [1, 3, 5]].sum()
-    assert prove(weights, poor) == lost
-
-
-def test_duals_that_cover_less_prove_less():
-    weights = ordinal(30)
-    matching = perfect_matching(weights)
-    low = replace(matching, y=matching.y - np.eye(30)[3])
-    assert prove(weights, low) >= 1.0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda m: {"partner": np.roll(m.partner, 1)},
-        lambda m: {"partner": np.where(np.arange(len(m.y)) < 2, -1, m.partner)},
-        lambda m: {"y": m.y[1:]},
-        lambda m: {"odd_sets": first_nodes(m, 2), "z": np.ones(1)},
-        lambda m: {"odd_sets": first_nodes(m, 3), "z": -np.ones(1)},
-    ],
-)
-def test_what_is_no_matching_with_duals_is_refused(change):
-    weights = learned(30)
-    matching = perfect_matching(weights)
-    with pytest.raises(ValueError, match=r"partner|nodes|odd set"):
-        prove(weights, replace(matching, **change(matching)))

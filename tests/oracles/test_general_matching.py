@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from mlestruct_oracles.general_matching import Blossom
+from mlestruct_oracles.blossom import Blossom
 from mlestruct_oracles.networkx_matching import NetworkxMatching
 
 from mlestruct import Batch, Infeasible, Matching

@@ -2,16 +2,41 @@ import itertools
 import json
 import math
 import sys
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from mlestruct_oracles.qpbo import graph_cut, qpbo
+from mlestruct_oracles.qpbo import QPBO, GraphCut
 from scipy.optimize import linprog
 
-from mlestruct.errors import Infeasible
+from mlestruct import Batch, FactorGraph, Infeasible
 
 BACKENDS = ["pymaxflow", "compiled"]
 TRIANGLE = [[0, 1], [1, 2], [0, 2]]
+
+
+class Relaxed(NamedTuple):
+    """Vertices' tables, and bounds."""
+
+    node: Any
+    edge: Any
+    upper: Any
+
+
+def solved(oracle, edges, unary, pair):
+    models, n = unary.shape[:2]
+    batch = Batch.of(FactorGraph([2] * n, np.reshape(edges, (-1, 2)).tolist()), count=models)
+    vertex, upper = oracle.many(batch, flat(unary, pair).ravel())
+    node, edge = np.split(vertex.reshape(models, -1), [2 * n], axis=1)
+    return Relaxed(node.reshape(unary.shape), edge.reshape(pair.shape), upper)
+
+
+def qpbo(edges, unary, pair, backend="compiled"):
+    return solved(QPBO(backend), edges, unary, pair)
+
+
+def graph_cut(edges, unary, pair, backend="compiled"):
+    return solved(GraphCut(backend), edges, unary, pair)
 
 
 # --- references ----------------------------------------------------------------------------------
@@ -92,8 +117,7 @@ def assert_vertices(edges, answer, check_rank=False):
 def random_edges(rng, n, density):
     pairs = np.array(list(itertools.combinations(range(n), 2)), dtype=np.int64).reshape(-1, 2)
     edges = pairs[rng.random(len(pairs)) < density]
-    turned = np.where(rng.random((len(edges), 1)) < 0.5, edges, edges[:, ::-1])
-    return np.concatenate([turned, turned[: rng.integers(0, 2)]])  # now and then a parallel edge
+    return np.where(rng.random((len(edges), 1)) < 0.5, edges, edges[:, ::-1])
 
 
 def make_attractive(pair):
@@ -206,7 +230,7 @@ def test_half_components_are_vertices(rng):
         assert_vertices(edges, qpbo(edges, unary, pair), check_rank=True)
 
 
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (2, 1)])
+@pytest.mark.parametrize("shape", [(2, 1), (1, 3)])
 def test_empty(shape):
     models, n = shape
     answer = qpbo([], np.ones((models, n, 2)), np.ones((models, 0, 2, 2)))
@@ -342,33 +366,20 @@ def test_graph_cut_forgives_rounding():
         assert answer.upper[0] == pytest.approx(0.3, abs=1e-15)
 
 
-# --- the gate ------------------------------------------------------------------------------------
+# --- scores that are none ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300])
 @pytest.mark.parametrize("solve", [qpbo, graph_cut])
 def test_bad_scores_raise_with_their_place(solve, bad):
-    """NaN, +inf and overflowing scores never reach a solver; the message says where they are."""
+    """NaN, +inf and overflowing scores are named, none is solved."""
     unary, pair = np.zeros((2, 3, 2)), np.zeros((2, 3, 2, 2))
     unary[1, 2, 0] = bad
-    with pytest.raises(ValueError, match=r"unary\[1, 2, 0\]"):
+    with pytest.raises(ValueError, match="example 1: the score of coordinate 4"):
         solve(TRIANGLE, unary, pair)
     unary[:], pair[0, 1, 1, 0] = 0, bad
-    with pytest.raises(ValueError, match=r"pair\[0, 1, 1, 0\]"):
+    with pytest.raises(ValueError, match="example 0: the score of coordinate 12"):
         solve(TRIANGLE, unary, pair)
-
-
-@pytest.mark.parametrize("edges", [[[0, 3]], [[-1, 0]], [[1, 1]], [[0, 1, 2]], [[0.0, 1.0]]])
-def test_bad_edges_raise(edges):
-    with pytest.raises(ValueError, match="edge"):
-        qpbo(edges, np.zeros((1, 3, 2)), np.zeros((1, 1, 2, 2)))
-
-
-def test_bad_shapes_raise():
-    with pytest.raises(ValueError, match="unary has shape"):
-        qpbo(TRIANGLE, np.zeros((3, 2)), np.zeros((1, 3, 2, 2)))
-    with pytest.raises(ValueError, match=r"wanted \(1, 3, 2, 2\)"):
-        qpbo(TRIANGLE, np.zeros((1, 3, 2)), np.zeros((1, 2, 2, 2)))
 
 
 # --- back ends -----------------------------------------------------------------------------------

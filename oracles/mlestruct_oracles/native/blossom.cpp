@@ -537,34 +537,14 @@ int64_t blossom_sparse(int64_t edges, const int64_t *ends, const double *weights
     return forest.solve(y, *answer);
 }
 
-// Visit the pairs i < j of n in tiles, so that reads or writes of (j, i) stay in the cache; stop
-// where a visit returns true.
-template <class Visit>
-INLINE void each_pair(int64_t n, Visit visit) {
+// In tiles, so that writes of (j, i) stay in the cache.
+void blossom_table(int64_t n, const double *score, double *table) {
     constexpr int64_t TILE = 32;
     for (int64_t top = 0; top < n; top += TILE)
         for (int64_t left = top; left < n; left += TILE)
             for (int64_t i = top; i < top + TILE && i < n; ++i)
                 for (int64_t j = left > i ? left : i + 1; j < left + TILE && j < n; ++j)
-                    if (visit(i, j)) return;
-}
-
-int64_t blossom_fault(int64_t n, const double *weights, double limit) {
-    int64_t fault = -1;
-    each_pair(n, [&](int64_t i, int64_t j) {
-        const double weight = weights[i * n + j];
-        const bool allowed = (weight < limit && weight > -limit) || weight == -INF;
-        if (allowed && weight == weights[j * n + i]) return false;
-        fault = i * n + j;
-        return true;
-    });
-    return fault;
-}
-
-void blossom_table(int64_t n, const double *score, double *table) {
-    each_pair(n, [&](int64_t i, int64_t j) {
-        table[i * n + j] = table[j * n + i] = score[i * (2 * n - i - 1) / 2 - i - 1 + j];
-        return false;
-    });
+                    table[i * n + j] = table[j * n + i] =
+                        score[i * (2 * n - i - 1) / 2 - i - 1 + j];
     for (int64_t i = 0; i < n; ++i) table[i * n + i] = -INF;
 }

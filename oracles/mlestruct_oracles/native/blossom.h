@@ -29,9 +29,6 @@ EXPORT int64_t blossom_dense(const double *weights N(answer.n * answer.n), bool 
 EXPORT int64_t blossom_sparse(int64_t edges, const int64_t *ends N(2 * edges) BELOW(answer.n),
                               const double *weights N(edges), bool perfect,
                               const struct blossom_answer *answer);
-/** Return the first place, row * n + column, of a weight that is unlike its mirror image or neither
-smaller in size than the limit nor minus infinity, or -1. The diagonal is left out. */
-EXPORT int64_t blossom_fault(int64_t n, const double *weights N(n * n), double limit);
 /** Write a complete graph's scores as a symmetric table, minus infinity on the diagonal. */
 EXPORT void blossom_table(int64_t n, const double *score N((n * n - n) / 2),
                           double *table N(n * n));

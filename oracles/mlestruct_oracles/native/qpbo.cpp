@@ -23,7 +23,8 @@ namespace {
 
 constexpr double ROUNDING = 1.8e-15;  // of an edge's scores: if it repels by less, it does not
 constexpr double TINIEST = 4.9406564584124654e-324;
-enum Refusal : int64_t { SOLVED, NODE_FORBIDDEN, EDGE_FORBIDDEN, EDGE_REPELS, ALL_FORBIDDEN };
+constexpr double LARGEST = 1e280;  // larger scores could overflow once added up and penalised
+enum Refusal : int64_t { SOLVED, NODE_SHUT, EDGE_SHUT, EDGE_REPELS, ALL_SHUT, NO_SCORE };
 
 // x = m 2^e with 1/2 <= m < 1: return e, and 0 for 0.
 int64_t exponent(double x) {
@@ -244,8 +245,8 @@ struct Model {
 
     Model(const pairwise &given, bool cuts, Arena &arena, int64_t *where)
         : p(given), attractive(cuts), place(where), components(arena, given.nodes) {
-        unary = arena.array<double>(2 * p.nodes);
-        pair = arena.array<double>(4 * p.edges);
+        unary = arena.array<double>(size());
+        pair = unary + 2 * p.nodes;
         for (double **each : {&reach, &field}) *each = arena.array<double>(p.nodes);
         coupling = arena.array<double>(p.edges);
         for (int8_t **each : {&flip, &side, &other_flip}) *each = arena.array<int8_t>(p.nodes);
@@ -253,6 +254,8 @@ struct Model {
         first = arena.array<int32_t>(p.nodes);
         if (!cut.reserve(arena, 2 * p.nodes, 2 * p.edges)) arena.failed = true;
     }
+
+    int64_t size() const { return 2 * p.nodes + 4 * p.edges; }
 
     Refusal refuse(Refusal why, int64_t at) const {
         place[1] = at;
@@ -262,9 +265,14 @@ struct Model {
     // Make the flow graph of a model.
     Refusal prepare(int64_t k) {
         place[0] = k;
-        std::memcpy(unary, p.unary + k * p.nodes * 2, p.nodes * 2 * sizeof(double));
-        std::memcpy(pair, p.pair + k * p.edges * 4, p.edges * 4 * sizeof(double));
-        Refusal found = soften();
+        double least = 0.0;
+        for (int64_t c = 0; c < size(); ++c) {
+            const double score = unary[c] = p.score[k * size() + c];
+            if (!(score <= LARGEST && (score >= -LARGEST || score == -INF)))
+                return refuse(NO_SCORE, c);
+            least = smaller(score, least);
+        }
+        Refusal found = least == -INF ? soften() : SOLVED;
         if (found == SOLVED) found = sign();
         if (found != SOLVED) return found;
         components.gauge(p, coupling, nullptr, flip, balanced);
@@ -290,18 +298,14 @@ struct Model {
     // included), which no neighbour outweighs. The second is local, so clamping nodes costs no
     // precision.
     Refusal soften() {
-        double least = 0.0;
-        for (int64_t k = 0; k < 2 * p.nodes; ++k) least = smaller(unary[k], least);
-        for (int64_t k = 0; k < 4 * p.edges; ++k) least = smaller(pair[k], least);
-        if (least > -INF) return SOLVED;
         for (int64_t e = 0; e < p.edges; ++e)
             for (int end = 0; end < 2; ++end)
                 if (!lift(pair + 4 * e, end, unary + 2 * p.ends[2 * e + end]))
-                    return refuse(EDGE_FORBIDDEN, e);
+                    return refuse(EDGE_SHUT, e);
         double total = 0.0;
         for (int64_t i = 0; i < p.nodes; ++i) {
             reach[i] = range(unary + 2 * i, 2);
-            if (reach[i] < 0) return refuse(NODE_FORBIDDEN, i);
+            if (reach[i] < 0) return refuse(NODE_SHUT, i);
             total += reach[i];
         }
         for (int64_t e = 0; e < p.edges; ++e) total += range(pair + 4 * e, 4);
@@ -371,8 +375,9 @@ struct Model {
     }
 
     // Write the tables of the sides, and a bound on the best score.
-    Refusal complete(int64_t k, double *node, double *edge, double *upper) const {
-        const double *own = p.unary + k * p.nodes * 2, *pairs = p.pair + k * p.edges * 4;
+    Refusal complete(int64_t k, double *node, double *upper) const {
+        const double *own = p.score + k * size(), *pairs = own + 2 * p.nodes;
+        double *edge = node + 2 * p.nodes;
         Total total;
         for (int64_t i = 0; i < p.nodes; ++i) {
             node[2 * i + 1] = 0.5 + 0.5 * side[i];
@@ -384,16 +389,16 @@ struct Model {
             complete_edge(pairs + 4 * e, side[p.ends[2 * e]], side[p.ends[2 * e + 1]],
                           coupling[e] >= 0, edge + 4 * e, total);
         const double score = total.total + total.lost;
-        const double terms = static_cast<double>(2 * p.nodes + 4 * p.edges + 2);
+        const double terms = static_cast<double>(size() + 2);
         const double doubt = cost + total.slips * 1.2e-16 * terms;
         *upper = doubt > 0 ? next_above(score + doubt) : score;
-        return score > -INF ? SOLVED : refuse(ALL_FORBIDDEN, 0);
+        return score > -INF ? SOLVED : refuse(ALL_SHUT, 0);
     }
 };
 
 }  // namespace
 
-int64_t qpbo_solve(const pairwise *p, bool attractive, const bool *sink, double *node, double *edge,
+int64_t qpbo_solve(const pairwise *p, bool attractive, const bool *sink, double *vertex,
                    double *upper, int64_t *place) {
     Arena arena;
     Model model(*p, attractive, arena, place);
@@ -403,7 +408,7 @@ int64_t qpbo_solve(const pairwise *p, bool attractive, const bool *sink, double 
         if (found != SOLVED) return found;
         if (!sink) model.cut.solve();
         model.read([&](int64_t i) { return sink ? sink[i] : model.cut.on_sinks_side(i); });
-        found = model.complete(k, node + k * p->nodes * 2, edge + k * p->edges * 4, upper + k);
+        found = model.complete(k, vertex + k * model.size(), upper + k);
         if (found != SOLVED) return found;
     }
     return SOLVED;
