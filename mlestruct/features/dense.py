@@ -17,7 +17,6 @@ from mlestruct.structures.base import (
     Structure,
     as_count,
     as_numbers,
-    as_vector,
 )
 from mlestruct.structures.batch import Batch, spans
 
@@ -134,7 +133,7 @@ class Dense:
         return out
 
     def each(self, tau: Array) -> Array:
-        tau = as_vector(tau, "tau", len(self.matrix))
+        tau = as_numbers(tau, "tau", len(self.matrix))
         start, count = self.offsets, len(self.offsets) - 1
         out, first = np.empty((count, self.d)), 0
         ready = self.matrix.dtype == float and self.matrix.flags.c_contiguous

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.features.base import Columns, restart
-from mlestruct.structures.base import Array, Ints, as_integers, as_numbers, as_vector
+from mlestruct.structures.base import Array, Ints, as_integers, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph_edges import ROWS, fold, meetings, row_sums, unfold
 from mlestruct.structures.matching import Matching
@@ -220,7 +220,7 @@ class Pairs:
         return self.each(tau).reshape(-1, self.d).sum(axis=0)
 
     def each(self, tau: Array) -> Array:
-        tau = as_vector(tau, "tau", int(self.offsets[-1]))
+        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
         out = np.empty((len(self.codes), self.d))
         for m in range(len(self.codes)):
             part = tau[self.offsets[m] : self.offsets[m + 1]]
@@ -231,7 +231,7 @@ class Pairs:
     def together(self, m: int, tau: Array) -> Array:
         """Σ_{u<v} τ_uv U_u U_vᵀ: how much each two answers meet, (levels × levels)."""
         n = len(self.codes[m])
-        tau = as_vector(tau, "tau", n * (n - 1) // 2)
+        tau = as_numbers(tau, "tau", n * (n - 1) // 2)
         people = self.one_hot[m]
         n, out = len(people), np.zeros((people.shape[1],) * 2)
         for first in range(0, n, ROWS):
@@ -312,7 +312,7 @@ class Pairs:
 
         A pass over people's pairs for each pair of questions: .4 s for 2,400 people, 14 questions.
         """
-        v = as_vector(v, "v", int(self.offsets[-1]))
+        v = as_numbers(v, "v", int(self.offsets[-1]))
         if sum(len(q.levels) ** 2 for q in self.questions) > TABLES:
             columns = (v * self.potentials(unit) for unit in np.eye(self.d))
             n = len(self.codes[0])

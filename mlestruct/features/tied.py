@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlestruct.features.base import Columns, power, refuse_none, restart, rows_of
 from mlestruct.features.weighed import Weighed
-from mlestruct.structures.base import Array, Ints, as_vector
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.batch import Batch, spans
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
@@ -74,7 +74,7 @@ class Tied:
         return Columns.all(self.d, len(self.offsets) - 1)
 
     def potentials(self, theta: Array) -> Array:
-        theta = as_vector(theta, "theta", self.d)
+        theta = as_numbers(theta, "theta", self.d)
         out, is_node = np.empty(int(self.offsets[-1])), self._is_node
         out[is_node] = (self.nodes @ theta[: self.split].reshape(-1, self.states)).ravel()
         if self.table:
@@ -101,16 +101,16 @@ class Tied:
 
     def node_part(self, tau: Array) -> Array:
         """(variables × states) of flat coordinates."""
-        tau = as_vector(tau, "tau", int(self.offsets[-1]))
+        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
         return tau[self._is_node].reshape(-1, self.states)
 
     def factor_part(self, tau: Array) -> Array:
         """(factors × configurations) of flat coordinates."""
-        tau = as_vector(tau, "tau", int(self.offsets[-1]))
+        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
         return tau[~self._is_node].reshape(-1, max(self.table, 1))
 
     def each(self, tau: Array) -> Array:
-        tau = as_vector(tau, "tau", int(self.offsets[-1]))
+        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
         out = np.empty((len(self.offsets) - 1, self.d))
         node = self.node_part(tau)
         pair = self.factor_part(tau)

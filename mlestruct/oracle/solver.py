@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mlestruct.limits import check
 from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
 from mlestruct.oracle.wrappers import innermost, refuse_outside
-from mlestruct.structures.base import Array, Structure, as_numbers, as_vector, refuse_masked
+from mlestruct.structures.base import Array, Structure, as_numbers, refuse_masked
 from mlestruct.structures.batch import Batch
 
 FEW = 5  # parts of an answer that are named by their types
@@ -135,7 +135,7 @@ def pin(structure: Structure, score: Array) -> Array:
 
     O(size). Exact up to rounding at the scale of the sum of all |scores|.
     """
-    return _pinned(structure, as_vector(score, "scores", structure.size))
+    return _pinned(structure, as_numbers(score, "scores", structure.size))
 
 
 def _pinned(structure: Structure, score: Array) -> Array:

@@ -22,7 +22,7 @@ from scipy.special import logsumexp, stdtrit
 from mlestruct.inference.sampling import addresses, exchanged, labelled, swept
 from mlestruct.limits import late
 from mlestruct.native._door import anneal_pairs
-from mlestruct.structures.base import Array, Ints, Structure, as_vector
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers
 from mlestruct.structures.graph import FactorGraph
 from mlestruct.structures.matching import BipartiteMatching, Matching
 
@@ -61,7 +61,7 @@ def annealed(structure: Structure, score: Array, rng: np.random.Generator) -> An
     Steps grow until the runs agree, until a fixed number of moves is spent, or until a limit of
     time is near; O(nodes) a step. Where that is reached before, nothing is known but a guess.
     """
-    score = as_vector(score, "scores", structure.size)
+    score = as_numbers(score, "scores", structure.size)
     moved, steps = ready(structure, score), STEPS
     spread = float(np.std(score)) if len(score) > 1 else 0.0
     if late():  # what it takes to say anything, and no interval of it

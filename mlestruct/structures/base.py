@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from operator import attrgetter
 from reprlib import repr as short
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -94,7 +94,7 @@ class Bound:
         return f"{self.kind} ({self.why})"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Constraints:
     """lo ≤ A τ ≤ hi, besides 0 ≤ τ ≤ 1 and the structure's fixed coordinates."""
 
@@ -146,7 +146,7 @@ class Structure:
         """The solver when the user names none: a name in the catalogue, an oracle, a function."""
         return None
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """The shape in which a user's solver sees scores and returns vertices."""
         return (self.size,)
@@ -183,8 +183,18 @@ class Structure:
 
     def folded(self, counting: Array) -> Folded:
         """The entropy's coefficients; a structure may know them without listing its views."""
-        counting = as_numbers(counting, "counting")
-        return fold(self.views(), counting, self.size)
+        views = self.views()
+        weight, C = views.coefficients(counting), sp.csr_array(views.C)
+        alone, first = np.diff(C.indptr) == 1, np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))
+        column, value = np.where(alone, C.indices[first], 0), np.where(alone, C.data[first], 0.0)
+        plain = alone & (value == 1) & (views.c0 == 0)
+        complement = alone & (value == -1) & (views.c0 == 1)
+        rest = ~plain & ~complement & (weight != 0)
+        a, b = (
+            np.bincount(column[some], weight[some], self.size).astype(float)
+            for some in (plain, complement)
+        )
+        return Folded(a, b, sp.csr_array(C[rest]), views.c0[rest], weight[rest])
 
     def constraints(self) -> Constraints | None:
         return None
@@ -202,14 +212,8 @@ class Structure:
         pinned = self.fixed >= 0
         if pinned.any():
             inside &= (np.abs(point[..., pinned] - self.fixed[pinned]) <= tol).all(axis=-1)
-        return np.asarray(inside & (self._off(point) <= tol))
-
-    def _off(self, point: Array) -> Array:
-        """The largest violation of a stated constraint, for points along the leading axes."""
         stated = self.stated
-        if stated is None or len(stated.lo) == 0:
-            return np.zeros(point.shape[:-1])
-        return stated.slack(point)
+        return np.asarray(inside if stated is None else inside & (stated.slack(point) <= tol))
 
     def in_hull(self, tau: ArrayLike, tol: float = 1e-8) -> NDArray[np.bool_]:
         """True where a point is a mixture of outcomes, if that takes more than the constraints."""
@@ -320,21 +324,10 @@ def one_of(structure: Structure, *kinds: str) -> bool:
     return not set(map(attrgetter("__name__"), type(structure).__mro__)).isdisjoint(kinds)
 
 
-def fold(views: Views, counting: Array, size: int) -> Folded:
-    """Views that are one coordinate, or one coordinate's complement, become coefficients of it."""
-    coefficient = views.coefficients(counting)
-    C = sp.csr_array(views.C)
-    single = np.diff(C.indptr) == 1
-    first = np.minimum(C.indptr[:-1], max(C.nnz - 1, 0))
-    column, value = np.where(single, C.indices[first], 0), np.where(single, C.data[first], 0.0)
-    plain = single & (value == 1) & (views.c0 == 0)
-    complement = single & (value == -1) & (views.c0 == 1)
-    rest = ~plain & ~complement & (coefficient != 0)
-    a, b = (
-        np.bincount(column[some], weights=coefficient[some], minlength=size).astype(float)
-        for some in (plain, complement)
-    )
-    return Folded(a, b, sp.csr_array(C[rest]), views.c0[rest], coefficient[rest])
+def refuse(wrong: Any, words: Callable[[int], str]) -> None:
+    """Raise a ValueError about the first entry that is marked as wrong, where there is one."""
+    if wrong.any():
+        raise ValueError(words(int(wrong.argmax())))
 
 
 def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
@@ -347,15 +340,30 @@ def as_fixed(size: int, fixed: ArrayLike | None) -> Flags:
     return array.astype(np.int8)
 
 
-def as_numbers(values: Any, what: str) -> Array:
+def as_numbers(values: Any, what: str, size: int | None = None) -> Array:
     """Convert real numbers to native float64 in C order; an array that is so stays as it is.
 
-    Text, complex or masked numbers, and ragged rows are refused. Kernels load from bare pointers
-    and compile anew for other layouts, so every public function sends its arrays through here.
+    Text, complex or masked numbers, and ragged rows are refused. Kernels load from bare pointers,
+    so every public function sends its arrays through here. With ``size`` there are as many
+    numbers, and they come as one flat array that kernels may write to: of a read-only one a copy.
     """
-    ready = type(values) is np.ndarray and values.dtype is FLOAT
-    if ready and values.flags.c_contiguous and values.flags.aligned:
-        return values
+    array: Any = values
+    if type(values) is np.ndarray and values.dtype.kind in "biuf":
+        if values.dtype is not FLOAT or not (values.flags.c_contiguous and values.flags.aligned):
+            array = np.require(values, FLOAT, ["C", "A"])
+    else:
+        array = _converted(values, what)
+    if size is None:
+        return array
+    flat: Array = array if array.ndim == 1 else array.reshape(-1)
+    if len(flat) != size:
+        unit = "weights" if what == "theta" else "coordinates"
+        raise ValueError(f"{len(flat)} {what} for {size} {unit}")
+    return flat if flat.flags.writeable else flat.copy()
+
+
+def _converted(values: Any, what: str) -> Array:
+    """Numbers that are no plain array of numbers: lists, frames, tensors, objects."""
     refuse_masked(values, what)
     array = values
     try:
@@ -368,19 +376,6 @@ def as_numbers(values: Any, what: str) -> Array:
     except Exception as error:  # a tensor that carries a gradient raises an error of its own
         why = _strange(array) or _in_short(error, values)
     raise ValueError(f"{what} must be numbers: {why}")
-
-
-def as_vector(values: Any, what: str, size: int) -> Array:
-    """Convert ``size`` numbers to one flat array that kernels take: native, in order, writeable.
-
-    Of a read-only array this is a copy, since kernels would be compiled again for such a type.
-    """
-    flat = as_numbers(values, what)
-    flat = flat if flat.ndim == 1 else flat.reshape(-1)
-    if len(flat) != size:
-        unit = "weights" if what == "theta" else "coordinates"
-        raise ValueError(f"{len(flat)} {what} for {size} {unit}")
-    return flat if flat.flags.writeable else flat.copy()
 
 
 def _in_short(error: Exception, values: Any) -> str:
@@ -459,16 +454,13 @@ def refuse_masked(values: Any, what: str) -> None:
 
 def as_integers(values: Any, what: str) -> Ints:
     """Integers, never rounded: 0.5 is an error, 1.0 is 1."""
-    refuse_masked(values, what)
-    wide = isinstance(values, np.ndarray) and values.dtype.kind == "u" and values.dtype.itemsize > 4
-    if wide and (values >= LARGEST_INTEGER).any():
-        raise ValueError(f"{what} are integers, got {values.max()}")
-    if isinstance(values, np.ndarray) and values.dtype.kind in "iub":
+    if type(values) is np.ndarray and values.dtype.kind in "iub":
+        if values.dtype.kind == "u" and values.size and values.max() >= LARGEST_INTEGER:
+            raise ValueError(f"{what} are integers, got {values.max()}")
         return np.require(values, np.int64, ["C", "A"])
     array = as_numbers(values, what)
-    wrong = np.flatnonzero(~(np.abs(array) < LARGEST_INTEGER) | (array != np.rint(array)))
-    if len(wrong):
-        raise ValueError(f"{what} are integers, got {array.flat[wrong[0]]:g}")
+    wrong = ~(np.abs(array) < LARGEST_INTEGER) | (array != np.rint(array))
+    refuse(wrong, lambda k: f"{what} are integers, got {array.flat[k]:g}")
     return array.astype(np.int64)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -10,9 +10,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers, as_vector
+from mlestruct.structures.base import Array, Flags, Ints, Structure, as_count, as_numbers, refuse
 
 S = TypeVar("S", bound=Structure, covariant=True)
+FORBIDDING = "to forbid a part, let the structure fix it at 0"
 DECADES = 30  # of example weights, up and down: what they multiply is squared
 
 
@@ -48,12 +49,13 @@ class Batch(Generic[S]):
     constant: Array | None = None
     offsets: Ints = field(init=False, repr=False)
     size: int = field(init=False, repr=False)
+    partly: bool = field(init=False, repr=False)  # of some outcomes only a part was seen
 
     def __post_init__(self) -> None:
-        sizes = np.array([s.size for s in self.structures], dtype=np.int64)[self.which]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        object.__setattr__(self, "offsets", offsets)
-        object.__setattr__(self, "size", int(offsets[-1]))
+        offsets = np.zeros(len(self.which) + 1, dtype=np.int64)
+        np.cumsum(np.array([s.size for s in self.structures])[self.which], out=offsets[1:])
+        partly = self.target is not None and bool(np.isnan(self.target).any())
+        self.__dict__.update(offsets=offsets, size=int(offsets[-1]), partly=partly)
 
     @classmethod
     def of(
@@ -76,58 +78,54 @@ class Batch(Generic[S]):
             number = given if count is None else as_count(count, "count")
             distinct: tuple[S, ...] = (structures,)
             which = np.zeros(number, dtype=np.int64)
+        elif not isinstance(structures, Iterable):
+            raise ValueError(f"a batch is of structures, not of {structures!r}")
         else:
-            if not isinstance(structures, Iterable):
-                raise ValueError(f"a batch is of structures, not of {structures!r}")
-            place: dict[S, int] = {}
-            known: dict[int, int] = {}  # most examples share the very same structure
-            numbers = []
-            for m, structure in enumerate(structures):
-                if id(structure) not in known:
+            listed, place, known = list(structures), dict[S, int](), dict[int, int]()
+            for m, structure in enumerate(listed):
+                if id(structure) not in known:  # most examples share the very same structure
                     if not isinstance(structure, Structure):
                         raise ValueError(f"example {m}: {structure!r} is no structure")
                     known[id(structure)] = place.setdefault(structure, len(place))
-                numbers.append(known[id(structure)])
-            number, which = len(numbers), np.array(numbers, dtype=np.int64)
-            distinct = tuple(place)
+            number, distinct = len(listed), tuple(place)
+            which = np.array([known[id(structure)] for structure in listed], dtype=np.int64)
         if number == 0:
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:
             raise ValueError(f"{number} examples but {len(outcomes)} outcomes")
+        weights = np.ones(number) if weight is None else _weights(weight, number)
         sizes = np.array([structure.size for structure in distinct])[which]
-        if not sizes.all():
-            raise ValueError(f"example {sizes.argmin()} has a structure without coordinates")
-        batch = cls(distinct, which, _weights(weight, number), _bias(bias, int(sizes.sum())))
+        refuse(sizes == 0, lambda m: f"example {m} has a structure without coordinates")
+        scores = np.zeros(sizes.sum()) if bias is None else _bias(bias, int(sizes.sum()))
+        batch = cls(distinct, which, weights, scores)
         return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
 
     def _encode(self, outcomes: Sequence[Any]) -> Array:
-        """All outcomes' vertices, each checked; NaN where a partial outcome does not tell."""
+        """Encode and check all outcomes; NaN where a partial outcome does not tell."""
         target, whole = np.empty(self.size), np.ones(len(outcomes), dtype=bool)
+        first = self.offsets.tolist()
         for m, outcome in enumerate(outcomes):
-            structure, own = self.structures[self.which[m]], target[slice(*self.offsets[m : m + 2])]
+            structure = self.structures[self.which[m]]
             try:
                 if isinstance(outcome, Partial):
                     whole[m] = False
                     fixed = structure.clamp(outcome.observed).fixed
-                    own[:] = np.where(fixed < 0, np.nan, fixed)
+                    target[first[m] : first[m + 1]] = np.where(fixed < 0, np.nan, fixed)
                 else:
-                    own[:] = structure.encode(outcome)
+                    target[first[m] : first[m + 1]] = structure.encode(outcome)
             except (ValueError, TypeError, IndexError) as error:
                 raise ValueError(f"example {m}: {error}") from error
         for structure, members in self.groups():
-            members = members[whole[members]]
-            if len(members) == 0:
-                continue
             vertices = self.rows(target, members)
-            inside = structure.contains(vertices)
-            if not inside.all():
-                k = int(inside.argmin())
+            outside = ~structure.contains(vertices) & whole[members]
+            if outside.any():
+                k = int(outside.argmax())
                 raise ValueError(f"example {members[k]}: {_why_outside(structure, vertices[k])}")
         return target
 
     def vector(self, values: ArrayLike, what: str) -> Array:
         """Convert a number per coordinate to the flat array that kernels take."""
-        return as_vector(values, what, self.size)
+        return as_numbers(values, what, self.size)
 
     def __len__(self) -> int:
         return len(self.which)
@@ -147,20 +145,16 @@ class Batch(Generic[S]):
         """Of every coordinate the weight of its example."""
         return np.repeat(self.weight, np.diff(self.offsets))
 
-    @cached_property
+    @property
     def counts(self) -> Array | None:
         """What every coordinate counts in learning, None where all count alike."""
-        each, alike = [], True
-        for structure in self.structures:
-            weight = structure.coordinate_weights
-            alike &= weight is None
-            each.append(np.ones(structure.size) if weight is None else weight)
-        return None if alike else np.concatenate([each[k] for k in self.which])
-
-    @property
-    def partly(self) -> bool:
-        """Of some outcomes only a part was seen: their targets are NaN elsewhere."""
-        return self.target is not None and bool(np.isnan(self.target).any())
+        own = [structure.coordinate_weights for structure in self.structures]
+        if all(weight is None for weight in own):
+            return None
+        each = [
+            np.ones(s.size) if w is None else w for s, w in zip(self.structures, own, strict=True)
+        ]
+        return np.concatenate([each[k] for k in self.which])
 
     def observed(self, flat: Array) -> Array:
         """⟨flat, target⟩ of every example. O(entries of the target that are not zero)."""
@@ -176,12 +170,13 @@ class Batch(Generic[S]):
     def coordinates(self, m: int) -> slice:
         return slice(int(self.offsets[m]), int(self.offsets[m + 1]))
 
-    def groups(self) -> Iterator[tuple[S, Ints]]:
-        """Every distinct structure with the examples that have it."""
-        for number, structure in enumerate(self.structures):
-            members = np.flatnonzero(self.which == number)
-            if len(members):
-                yield structure, members
+    def groups(self) -> list[tuple[S, Ints]]:
+        """List every distinct structure with the examples that have it."""
+        if len(self.structures) == 1:
+            return [(self.structures[0], np.arange(len(self.which)))]
+        counts = np.bincount(self.which, minlength=len(self.structures))
+        members = np.split(np.argsort(self.which, kind="stable"), np.cumsum(counts)[:-1])
+        return [(s, own) for s, own in zip(self.structures, members, strict=True) if len(own)]
 
     def index(self, members: Ints) -> Ints | slice:
         """Flat coordinates of examples of one size, row by row; a slice where they are adjacent."""
@@ -192,7 +187,9 @@ class Batch(Generic[S]):
 
     def rows(self, flat: Array, members: Ints) -> Array:
         """The examples of one group as rows of a matrix."""
-        return as_numbers(flat, "flat")[self.index(members)].reshape(len(members), -1)
+        flat = as_numbers(flat, "flat")
+        own = flat if len(members) == len(self.which) else flat[self.index(members)]
+        return own.reshape(len(members), -1)
 
     def totals(self, flat: Array) -> Array:
         """Sum over each example's coordinates."""
@@ -225,50 +222,37 @@ def spans(start: Ints, members: Ints) -> Ints:
     return np.arange(int(length.sum())) + np.repeat(shift, length)
 
 
-def _weights(weight: ArrayLike | None, number: int) -> Array:
-    """Checked copy of example weights; 1 by default."""
-    if weight is None:
-        return np.ones(number)
+def _weights(weight: ArrayLike, number: int) -> Array:
+    """Copy example weights, checked."""
     values = as_numbers(weight, "example weights").reshape(-1).copy()
     if len(values) != number:
         raise ValueError(f"{len(values)} example weights for {number} examples")
-    usable = (values >= 10.0**-DECADES) & (values <= 10.0**DECADES)
-    if not usable.all():
-        m = int(usable.argmin())
-        if not 0 < values[m] < np.inf:
-            raise ValueError(f"example {m} has weight {values[m]}; it must be positive")
-        raise ValueError(
-            f"example {m} has weight {values[m]:g}; weights lie between 1e-{DECADES} and "
-            f"1e{DECADES}"
-        )
+    least, most = 10.0**-DECADES, 10.0**DECADES
+    wrong = ~((values > 0) & (values < np.inf))
+    refuse(wrong, lambda m: f"example {m} has weight {values[m]}; it must be positive")
+    ends = f"weights lie between 1e-{DECADES} and 1e{DECADES}"
+    wrong = (values < least) | (values > most)
+    refuse(wrong, lambda m: f"example {m} has weight {values[m]:g}; {ends}")
     return values
 
 
-def _bias(bias: ArrayLike | None, size: int) -> Array:
-    """Checked copy of a bias; 0 by default."""
-    if bias is None:
-        return np.zeros(size)
+def _bias(bias: ArrayLike, size: int) -> Array:
+    """Copy a bias, checked."""
     values = as_numbers(bias, "bias").reshape(-1).copy()
     if len(values) != size:
         raise ValueError(f"bias has {len(values)} entries for {size} coordinates")
-    if not np.isfinite(values).all():
-        k = int(np.isfinite(values).argmin())
-        raise ValueError(
-            f"bias of coordinate {k} is {values[k]}; to forbid a part, let the structure fix it "
-            "at 0"
-        )
+    wrong = ~np.isfinite(values)
+    refuse(wrong, lambda k: f"bias of coordinate {k} is {values[k]}; {FORBIDDING}")
     return values
 
 
 def _why_outside(structure: Structure, vertex: Array) -> str:
-    broken = np.flatnonzero((structure.fixed >= 0) & (structure.fixed != vertex))
-    if len(broken):
-        k = int(broken[0])
-        return (
-            f"the outcome has coordinate {k} = {vertex[k]:g}, which the structure fixes at "
-            f"{structure.fixed[k]}"
-        )
-    return "the outcome violates the structure's constraints"
+    broken = (structure.fixed >= 0) & (structure.fixed != vertex)
+    if not broken.any():
+        return "the outcome violates the structure's constraints"
+    k = int(broken.argmax())
+    own = f"coordinate {k} = {vertex[k]:g}"
+    return f"the outcome has {own}, which the structure fixes at {structure.fixed[k]}"
 
 
 def pinned(batch: Batch[Any]) -> Batch[Any]:
@@ -281,26 +265,21 @@ def pinned(batch: Batch[Any]) -> Batch[Any]:
 
 def as_scores(problem: Batch[Any] | Structure, scores: ArrayLike) -> Array:
     """Flat scores of a structure or a batch; −inf forbids a coordinate, NaN and +inf are wrong."""
-    flat = as_vector(scores, "scores", problem.size)
-    if np.isfinite(flat).all():
-        return flat
-    wrong = np.flatnonzero(np.isnan(flat) | np.isposinf(flat))
-    if len(wrong):
-        raise ValueError(f"{_place(problem, int(wrong[0]))} is {flat[wrong[0]]}")
+    flat = as_numbers(scores, "scores", problem.size)
+    wrong = np.isnan(flat) | np.isposinf(flat)
+    refuse(wrong, lambda k: f"{_place(problem, k)} is {flat[k]}")
     return flat
 
 
 def as_finite_scores(batch: Batch[Any], scores: ArrayLike) -> Array:
     """The same where −inf must be a part that the structure forbids; such parts score 0."""
-    flat = as_scores(batch, scores)
-    barred = np.flatnonzero(~np.isfinite(flat))
-    open_ = barred[batch.fixed[barred] != 0]
-    if len(open_):
-        raise ValueError(
-            f"{_place(batch, int(open_[0]))} is -inf; to forbid a part, let the structure fix it "
-            "at 0"
-        )
-    return np.where(np.isneginf(flat), 0.0, flat) if len(barred) else flat
+    flat = as_numbers(scores, "scores", batch.size)
+    if np.isfinite(flat).all():
+        return flat
+    barred = np.isneginf(as_scores(batch, flat))
+    wrong = barred & (batch.fixed != 0)
+    refuse(wrong, lambda k: f"{_place(batch, k)} is -inf; {FORBIDDING}")
+    return np.where(barred, 0.0, flat)
 
 
 def _place(problem: Batch[Any] | Structure, k: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -179,7 +179,12 @@ class Entropy:
                 f"the entropy with {in_words(rho)} is not provably concave on this "
                 f"{type(wrong[0]).__name__}, so no certificate would hold; choose a rho nearer to 0"
             )
-        bound = _weakest([part.bound for part in parts])
+        kinds = {part.bound.kind: part.bound for part in reversed(parts)}
+        if len(kinds) == 2 and "none" not in kinds:  # one-sided bounds hold beside exact ones
+            kinds.pop("exact", None)
+        bound = next(iter(kinds.values()))
+        if len(kinds) > 1:
+            bound = Bound("none", "; ".join(sorted({str(part.bound) for part in parts})))
         return cls(batch, parts, bound, not wrong, temperature, rho)
 
     @property
@@ -190,59 +195,56 @@ class Entropy:
     @property
     def a(self) -> Array:
         """The weight of every coordinate's −t log t."""
-        return self._arrays[0]
+        return self._flat[0].a
 
     @property
     def b(self) -> Array:
         """The weight of every complement's."""
-        return self._arrays[1]
+        return self._flat[0].b
 
     @property
     def mixed(self) -> Mixed:
         """The views that are neither one coordinate nor one coordinate's complement."""
-        return self._arrays[2]
+        return self._flat[1]
 
     @cached_property
-    def _arrays(self) -> tuple[Array, Array, Mixed]:
-        batch, each = self.batch, [part.arrays for part in self.parts]
+    def _flat(self) -> tuple[EntropyViews, Mixed]:
+        """The views of all examples, as kernels take them."""
+        which, each = self.batch.which, [part.arrays for part in self.parts]
         a, b, lengths, index, value, c0, mixed = (
-            _tile(batch, arrays) for arrays in zip(*each, strict=True)
+            np.concatenate([arrays[k] for k in which]) for arrays in zip(*each, strict=True)
         )
-        counts = np.array([(len(part[2]), len(part[3])) for part in each])[batch.which]
+        counts = np.array([(len(part[2]), len(part[3])) for part in each])[which]
         start = np.concatenate([[0], np.cumsum(counts[:, 0])])
         ptr = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         if self.gone is not None:
             known = zip(self.gone, (a, b, mixed), strict=True)
             a, b, mixed = (np.where(dead, 0.0, weight) for dead, weight in known)
-        places = index + np.repeat(batch.offsets[:-1], counts[:, 1])
-        return a, b, Mixed(start, ptr, places, value, c0, mixed)
+        place = index + np.repeat(self.batch.offsets[:-1], counts[:, 1])
+        views = EntropyViews(len(a), len(mixed), len(place), a, b, ptr, place, value, c0, mixed)
+        return views, Mixed(start, ptr, place, value, c0, mixed)
 
-    @property
+    @cached_property
     def flat(self) -> bool:
         """True when there is no entropy at all (max-margin)."""
         return not (self.a.any() or self.b.any() or self.mixed.a.any())
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What may be copied and pickled: no pointers."""
+        return {name: value for name, value in self.__dict__.items() if name != "_flat"}
+
     def each(self, tau: Array) -> Array:
         """H of every example."""
         tau, out = self.batch.vector(tau, "tau"), np.empty(len(self.batch))
-        entropies(self._views, len(out), self.batch.offsets, self.mixed.start, tau, out)
+        views, mixed = self._flat
+        entropies(views, len(out), self.batch.offsets, mixed.start, tau, out)
         return out
-
-    @cached_property
-    def _views(self) -> EntropyViews:
-        """The arrays as kernels take them."""
-        a, b, mixed = self._arrays
-        return EntropyViews(len(a), len(mixed.a), len(mixed.place), a, b, *mixed[1:])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What may be copied and pickled: no pointers."""
-        return {name: value for name, value in self.__dict__.items() if name != "_views"}
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
         tau = self.batch.vector(tau, "tau")
         out = np.empty_like(tau)
-        entropy_slopes(self._views, tau, out)
+        entropy_slopes(self._flat[0], tau, out)
         return out
 
     def mixed_matrix(self) -> sp.csr_array:
@@ -302,18 +304,3 @@ def _of_numbers(structure: Structure, numbers: bytes, temperature: float) -> Str
     concave = temperature == 0 or structure.convex(counting)
     bound = structure.bound(counting) if temperature == 1 else Bound("none", f"T = {temperature:g}")
     return StructureEntropy(structure, counting, temperature, bound, bool(concave))
-
-
-def _tile(batch: Batch[Any], arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    if len(arrays) == 1:
-        return np.tile(arrays[0], len(batch)) if len(batch) > 1 else arrays[0]
-    return np.concatenate([arrays[k] for k in batch.which])
-
-
-def _weakest(bounds: list[Bound]) -> Bound:
-    kinds = {bound.kind for bound in bounds}
-    if len(kinds) == 1:
-        return bounds[0]
-    if kinds <= {"exact", "upper"} or kinds <= {"exact", "lower"}:
-        return next(bound for bound in bounds if bound.kind != "exact")
-    return Bound("none", "; ".join(sorted({str(bound) for bound in bounds})))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import compress, pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +23,7 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
+    refuse,
     refuse_many,
     table_views,
 )
@@ -41,8 +41,7 @@ def end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
 
 
 def check_cards(cards: Ints) -> None:
-    if len(cards) and cards.min() < 1:
-        raise ValueError(f"variable {int(cards.argmin())} has {cards.min()} states; it needs one")
+    refuse(cards < 1, lambda v: f"variable {v} has {cards[v]} states; it needs one")
 
 
 def check_scopes(cards: Ints, scope: Ints, start: Ints) -> None:
@@ -51,38 +50,26 @@ def check_scopes(cards: Ints, scope: Ints, start: Ints) -> None:
     order = np.diff(start)
     factor = np.repeat(np.arange(len(order)), order)
     by_name = scope[np.lexsort((scope, factor))]
-    again = factor[1:][(by_name[1:] == by_name[:-1]) & (factor[1:] == factor[:-1])]
-    for bad in _first(order < 2, again):
-        raise ValueError(
-            f"factor {bad} has scope {_named(scope, start, bad)}: two or more variables, each once"
-        )
-    for bad in _first(factor[(scope < 0) | (scope >= len(cards))]):
-        worst = max(_named(scope, start, bad))
-        raise ValueError(f"factor {bad} names variable {worst} of {len(cards)}")
+    wrong = order < 2
+    wrong[factor[1:][(by_name[1:] == by_name[:-1]) & (factor[1:] == factor[:-1])]] = True
+
+    def named(bad: int) -> list[int]:
+        return list(scope[start[bad] : start[bad + 1]].tolist())
+
+    words = "two or more variables, each once"
+    refuse(wrong, lambda bad: f"factor {bad} has scope {named(bad)}: {words}")
+    wrong[factor[(scope < 0) | (scope >= len(cards))]] = True
+    words = f"of {len(cards)}"
+    refuse(wrong, lambda bad: f"factor {bad} names variable {max(named(bad))} {words}")
     for arity in np.unique(order):
         some = np.flatnonzero(order == arity)
-        for bad in _first(_repeats(some, by_name[start[some][:, None] + np.arange(arity)])):
-            names = sorted(_named(scope, start, bad))
-            raise ValueError(f"factor {bad} repeats the variables {names} of another factor")
-
-
-def _first(*found: Any) -> Iterator[int]:
-    """The first factor of those marked or listed, if there is any."""
-    listed = [np.flatnonzero(one) if one.dtype == bool else one for one in found]
-    joined = np.concatenate(listed)
-    if len(joined):
-        yield int(joined.min())
-
-
-def _named(scope: Ints, start: Ints, factor: int) -> list[int]:
-    return list(scope[start[factor] : start[factor + 1]].tolist())
-
-
-def _repeats(factors: Ints, rows: Ints) -> Ints:
-    """The scopes that have the same variables as an earlier scope."""
-    place = np.lexsort((factors, *rows.T))
-    same = (rows[place][1:] == rows[place][:-1]).all(axis=1)
-    return np.asarray(factors[place][1:][same])
+        rows = by_name[start[some][:, None] + np.arange(arity)]
+        place = np.lexsort((some, *rows.T))
+        wrong[some[place][1:][(rows[place][1:] == rows[place][:-1]).all(axis=1)]] = True
+    refuse(
+        wrong,
+        lambda bad: f"factor {bad} repeats the variables {sorted(named(bad))} of another factor",
+    )
 
 
 def as_states(outcome: ArrayLike, cards: Ints) -> Ints:
@@ -90,10 +77,8 @@ def as_states(outcome: ArrayLike, cards: Ints) -> Ints:
     states = as_integers(outcome, "states")
     if states.shape != cards.shape:
         raise ValueError(f"an outcome has {len(cards)} states, got shape {states.shape}")
-    wrong = np.flatnonzero((states < 0) | (states >= cards))
-    if len(wrong):
-        i = int(wrong[0])
-        raise ValueError(f"variable {i} has state {states[i]}; it must be in 0..{cards[i] - 1}")
+    words = "variable {} has state {}; it must be in 0..{}".format
+    refuse((states < 0) | (states >= cards), lambda i: words(i, states[i], cards[i] - 1))
     return states
 
 
@@ -174,6 +159,8 @@ class FactorGraph(Structure):
         tables = table_sizes(self.cards, self.scope, self.scope_start, self.cards.sum(dtype=float))
         self.table_start = self.node_start[-1] + np.concatenate([[0], np.cumsum(tables)])
         self.size = int(self.table_start[-1])
+        self.n_nodes, self.n_factors = len(self.cards), len(tables)
+        self.is_pairwise = bool((np.diff(self.scope_start) == 2).all())
         self.fixed = self._spread(as_fixed(self.size, fixed))
 
     @property
@@ -186,14 +173,6 @@ class FactorGraph(Structure):
         if self.is_pairwise and self.size > LARGE:
             return "trw_s"
         return "relaxation" if self.is_pairwise and not self.closed().any() else "linear_program"
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.cards)
-
-    @property
-    def n_factors(self) -> int:
-        return len(self.table_start) - 1
 
     def identity(self) -> tuple[bytes, ...]:
         known = self.cards.tobytes(), self.scope.tobytes(), self.scope_start.tobytes()
@@ -210,12 +189,9 @@ class FactorGraph(Structure):
         given = as_numbers(nodes, "node weights").reshape(-1)
         if given.shape != (self.n_nodes,):
             raise ValueError(f"{len(given)} node weights for {self.n_nodes} nodes")
-        wrong = np.flatnonzero(~(np.isfinite(given) & (given > 0)))
-        if len(wrong):
-            raise ValueError(
-                f"node {wrong[0]} has weight {given[wrong[0]]:g}; it must be positive (a node to "
-                "be left out is void)"
-            )
+        words = "it must be positive (a node to be left out is void)"
+        wrong = ~(np.isfinite(given) & (given > 0))
+        refuse(wrong, lambda v: f"node {v} has weight {given[v]:g}; {words}")
         factors = np.maximum.reduceat(given[self.scope], self.scope_start[:-1])
         twin: FactorGraph = self.refix(self.fixed)  # type: ignore[assignment]
         twin.weight = np.concatenate([given, factors])
@@ -250,8 +226,7 @@ class FactorGraph(Structure):
         entry, node, _ = self.below
         fixed[node[fixed[entry] == 1]] = 1
         required = np.bincount(self.table_of[fixed == 1], minlength=1)
-        if required.max() > 1:
-            raise ValueError(f"{self._table(int(required.argmax()))} has two required entries")
+        refuse(required > 1, lambda table: f"{self._table(table)} has two required entries")
         forced = np.isin(self.table_of, self.table_of[fixed == 1])
         fixed[forced & (fixed != 1)] = 0
         fixed[entry[fixed[node] == 0]] = 0
@@ -413,11 +388,6 @@ class FactorGraph(Structure):
         kept = shared(self.scope, factors, room)
         return None if kept is None else np.maximum(kept[:, ::-1], 0.0).ravel()
 
-    @property
-    def is_pairwise(self) -> bool:
-        """Every factor joins two variables."""
-        return bool((np.diff(self.scope_start) == 2).all())
-
     @cached_property
     def is_forest(self) -> bool:
         """No cycle, and no two factors sharing two variables."""
@@ -452,10 +422,8 @@ class FactorGraph(Structure):
         seen = np.flatnonzero(states >= 0)
         fixed = self.fixed.copy()
         places = self.node_start[seen] + states[seen]
-        shut = seen[fixed[places] == 0]
-        if len(shut):
-            i = int(shut[0])
-            raise ValueError(f"variable {i} is observed in state {states[i]}, which is forbidden")
+        words = "variable {} is observed in state {}, which is forbidden".format
+        refuse(fixed[places] == 0, lambda k: words(seen[k], states[seen[k]]))
         fixed[np.isin(self.table_of, seen)] = 0
         fixed[places] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
@@ -466,8 +434,7 @@ class FactorGraph(Structure):
             raise ValueError(f"flags of shape {allowed.shape} for {self.n_nodes} variables' states")
         fixed, flags = self.fixed.copy(), allowed.ravel()
         possible = (allowed & (fixed[: flags.size].reshape(allowed.shape) != 0)).sum(axis=1)
-        if (possible == 0).any():
-            raise ValueError(f"variable {int(possible.argmin())} has no allowed state")
+        refuse(possible == 0, lambda i: f"variable {i} has no allowed state")
         places = np.arange(flags.size)
         fixed[places[~flags]] = 0
         alone = np.repeat(possible == 1, allowed.shape[1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,16 @@ from mlestruct.native._door import (
     pairs_meetings,
     pairs_sums,
 )
-from mlestruct.structures.base import Array, Flags, Ints, as_count, as_integers
+from mlestruct.structures.base import (
+    Array,
+    Constraints,
+    Flags,
+    Ints,
+    as_count,
+    as_integers,
+    as_numbers,
+    refuse,
+)
 
 ROWS = 64  # nodes whose pairs are a matrix at a time
 
@@ -155,31 +164,15 @@ class Edges:
     def index(self, pairs: ArrayLike) -> Ints:
         """The coordinate of every pair, in either direction; refuses what is no edge, by name."""
         ends = as_pairs(pairs)
-        low, high = ends.min(axis=1), ends.max(axis=1)
-        wrong = np.flatnonzero((low < 0) | (high >= self.n_nodes) | (low == high))
-        if len(wrong):
-            raise ValueError(
-                f"{_named(ends[wrong[0]])} is no pair of two nodes in 0..{self.n_nodes - 1}"
-            )
+        low, high = np.sort(ends).T
+        wrong = (low < 0) | (high >= self.n_nodes) | (low == high)
+        nodes = f"is no pair of two nodes in 0..{self.n_nodes - 1}"
+        refuse(wrong, lambda k: f"{_named(ends[k])} {nodes}")
         place = self.place(low, high)
         if not self.complete:
-            missing = np.flatnonzero(
-                (np.sort(self.ends[place], axis=1) != np.sort(ends)).any(axis=1)
-            )
-            if len(missing):
-                raise ValueError(f"{_named(ends[missing[0]])} is not an edge of the graph")
+            missing = (np.sort(self.ends[place]) != np.sort(ends)).any(axis=1)
+            refuse(missing, lambda k: f"{_named(ends[k])} is not an edge of the graph")
         return place
-
-    def fix(self, fixed: Flags, forbidden: Any, required: Any) -> Flags:
-        """``fixed`` with these pairs at 0 and at 1; refuses a pair that would be both."""
-        for pairs, flag in ((forbidden, 0), (required, 1)):
-            chosen = self.index(list(pairs))
-            both = chosen[fixed[chosen] == 1 - flag]
-            if len(both):
-                pair = tuple(self.ends[both[0]].tolist())
-                raise ValueError(f"pair {pair} is both required and forbidden")
-            fixed[chosen] = flag
-        return fixed
 
     def place(self, low: Ints, high: Ints) -> Ints:
         """The coordinates of edges (low, high), low < high, that the graph is known to have."""
@@ -210,13 +203,10 @@ def as_pairs(pairs: Any) -> Ints:
 
 def checked_arcs(arcs: Any) -> Ints:
     """At least one pair of nodes, numbered from 0."""
-    pairs = as_pairs(arcs)
-    wrong = np.flatnonzero((pairs < 0).any(axis=1))
-    if len(pairs) == 0 or len(wrong):
-        raise ValueError(
-            "arcs are pairs of nodes numbered from 0"
-            + (f"; arc {wrong[0]} is {_named(pairs[wrong[0]])}" if len(wrong) else ", got none")
-        )
+    pairs, words = as_pairs(arcs), "arcs are pairs of nodes numbered from 0"
+    if len(pairs) == 0:
+        raise ValueError(f"{words}, got none")
+    refuse((pairs < 0).any(axis=1), lambda k: f"{words}; arc {k} is {_named(pairs[k])}")
     return pairs
 
 
@@ -229,16 +219,55 @@ def net_outflow(n_nodes: int, arcs: Ints) -> sp.csr_array:
 def checked_edges(n_nodes: int, edges: Any) -> Ints:
     """Edges between two different nodes that there are, each once."""
     ends = as_pairs(edges)
-    wrong = np.flatnonzero((ends < 0).any(axis=1) | (ends >= n_nodes).any(axis=1))
-    if len(wrong):
-        raise ValueError(f"edge {wrong[0]} is {_named(ends[wrong[0]])}; there are {n_nodes} nodes")
-    loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
-    if len(loops):
-        raise ValueError(f"edge {loops[0]} joins node {ends[loops[0], 0]} to itself")
-    codes, first, counts = np.unique(_code(n_nodes, ends), return_index=True, return_counts=True)
-    if len(codes) < len(ends):
-        raise ValueError(f"edge {_named(ends[first[counts.argmax()]])} is listed twice")
+    wrong = ((ends < 0) | (ends >= n_nodes)).any(axis=1)
+    refuse(wrong, lambda k: f"edge {k} is {_named(ends[k])}; there are {n_nodes} nodes")
+    loops = ends[:, 0] == ends[:, 1]
+    refuse(loops, lambda k: f"edge {k} joins node {ends[k, 0]} to itself")
+    _, first, counts = np.unique(_code(n_nodes, ends), return_index=True, return_counts=True)
+    refuse(counts > 1, lambda k: f"edge {_named(ends[first[k]])} is listed twice")
     return ends
+
+
+def fix(fixed: Flags, forbidden: Any, required: Any, index: Callable[[Ints], Ints]) -> Flags:
+    """``fixed`` with these pairs at 0 and at 1; refuses a pair that would be both."""
+    for given, flag in ((forbidden, 0), (required, 1)):
+        pairs = as_pairs(given)
+        chosen = index(pairs)
+        both = np.flatnonzero(fixed[chosen] == 1 - flag)
+        if len(both):
+            raise ValueError(
+                f"pair {tuple(pairs[both[0]].tolist())} is both required and forbidden"
+            )
+        fixed[chosen] = flag
+    return fixed
+
+
+def close_full(
+    fixed: Flags, ends: NDArray[Any], capacity: Array | Ints, words: Callable[[int, int], str]
+) -> Flags:
+    """Forbid all other edges of nodes that their required edges fill; refuse fuller ones."""
+    taken = np.bincount(ends[fixed == 1].ravel(), minlength=len(capacity))
+    refuse(taken > capacity, lambda v: words(v, taken[v]))
+    fixed[(taken == capacity)[ends].any(axis=1) & (fixed < 0)] = 0
+    return fixed
+
+
+class Degrees(Constraints):
+    """Limits on the nodes' degrees; the rows are listed where they are asked for."""
+
+    def __init__(self, graph: Edges, low: Array, high: float | Array) -> None:
+        self.graph, self.lo, self.hi = graph, low, np.broadcast_to(high, low.shape)
+
+    @property
+    def A(self) -> sp.csr_array:  # type: ignore[override]
+        return self.graph.incidence
+
+    def slack(self, tau: Array) -> Array:
+        """Largest violation of a node's limits, for every point. O(edges) each."""
+        tau = as_numbers(tau, "tau")
+        degree = self.graph.degrees(tau.reshape(-1, tau.shape[-1]))
+        worst = np.maximum(self.lo - degree, degree - self.hi).max(axis=1)
+        return np.asarray(worst).reshape(tau.shape[:-1])
 
 
 def _code(n_nodes: int, ends: Ints) -> Ints:

@@ -22,8 +22,9 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
+    refuse,
 )
-from mlestruct.structures.graph_edges import Edges, as_pairs
+from mlestruct.structures.graph_edges import Degrees, Edges, as_pairs, close_full, fix
 
 Kind = Literal["perfect", "one_sided", "partial"]
 Pairs = Iterable[tuple[int, int]]
@@ -71,49 +72,32 @@ class OneToOne(Structure):
 
     def folded(self, counting: Array) -> Folded:
         """The coefficients of those views, without listing them where all nodes count alike."""
-        counting = as_numbers(counting, "counting")
-        edge, rho = np.split(counting, [self.size])
-        single = self.optional
+        edge, rho = np.split(as_numbers(counting, "counting"), [self.size])
+        single = self.optional[rho[self.optional] != 0]
         slack = self.incidence()[single] if len(single) else sp.csr_array((0, self.size))
-        used = rho[single] != 0
-        return Folded(
-            edge + self._at_ends(rho),
-            edge.copy(),
-            sp.csr_array(-slack[used]),
-            np.ones(int(used.sum())),
-            rho[single][used],
-        )
-
-    def _at_ends(self, rho: Array) -> Array | float:
-        """ρ_u + ρ_v of every edge."""
-        return 2.0 * float(rho[0]) if np.ptp(rho) == 0 else np.asarray(self.incidence().T @ rho)
+        both = 1.0 - self.counting(rho)[: self.size]  # ρ_u + ρ_v
+        return Folded(edge + both, edge.copy(), -slack, np.ones(len(single)), rho[single])
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
         """c = 1 − ρ_u − ρ_v on edges and ρ_v on vertices; default ρ = ½."""
         given = as_numbers(0.5 if rho is None else rho, "rho")
-        weight = np.broadcast_to(given, (self.n_nodes,))
         out = np.empty(self.size + self.n_nodes)
-        out[: self.size] = 1.0 - self._at_ends(weight)
-        out[self.size :] = weight
+        out[self.size :] = given
+        one = given.ndim == 0 or np.ptp(given) == 0
+        both = 2.0 * given.flat[0] if one else self.incidence().T @ out[self.size :]
+        out[: self.size] = 1.0 - both
         return out
 
     def convex(self, counting: Array) -> bool:
         """Concave for every ρ in [0, 1]^V on any graph (theorem of the MLE-Struct paper)."""
         counting = as_numbers(counting, "counting")
         rho = counting[self.size :]
-        return bool(((rho >= 0) & (rho <= 1)).all()) and self._is_matching_entropy(counting)
-
-    def _is_matching_entropy(self, counting: Array) -> bool:
-        edge, rho = np.split(counting, [self.size])
-        expected = 1.0 - self._at_ends(rho)
-        if np.ndim(expected) == 0:
-            edge = np.array([edge.min(), edge.max()])
-        return bool(np.allclose(edge, expected))
+        return bool(((rho >= 0) & (rho <= 1)).all() and np.allclose(counting, self.counting(rho)))
 
     def bound(self, counting: Array) -> Bound:
         """An upper bound where no edge's counting number is negative; else none known."""
         counting = as_numbers(counting, "counting")
-        if not self._is_matching_entropy(counting):
+        if not np.allclose(counting, self.counting(counting[self.size :])):
             return Bound("none", "counting numbers of no known theorem")
         if counting.min() >= -1e-12:
             return Bound("upper", "Shearer: ρ_u + ρ_v ≤ 1 on every edge")
@@ -151,27 +135,19 @@ class BipartiteMatching(OneToOne):
         if kind == "one_sided" and rows > columns:
             raise ValueError(f"{rows} rows cannot each have one of {columns} columns")
         self.rows, self.columns, self.kind = rows, columns, kind
-        self.size, self.n_nodes = rows * columns, rows + columns
-        flags = as_fixed(self.size, fixed)
-        for pairs, flag in ((forbidden, 0), (required, 1)):
-            for pair in as_pairs(pairs).tolist():
-                place = self.index(*pair)
-                if flags[place] == 1 - flag:
-                    raise ValueError(f"pair {tuple(pair)} is both required and forbidden")
-                flags[place] = flag
+        self.shape, self.size, self.n_nodes = (rows, columns), rows * columns, rows + columns
+        flags = fix(as_fixed(self.size, fixed), forbidden, required, self.index)
         self.fixed = self._spread(flags) if (flags == 1).any() else flags
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self.rows, self.columns
 
     def identity(self) -> tuple[int, int, str]:
         return self.rows, self.columns, self.kind
 
-    def index(self, row: int, column: int) -> int:
-        if not (0 <= row < self.rows and 0 <= column < self.columns):
-            raise ValueError(f"pair ({row}, {column}) is outside {self.rows} × {self.columns}")
-        return row * self.columns + column
+    def index(self, pairs: Ints) -> Ints:
+        """The coordinates of pairs (row, column); refuses those outside of the table."""
+        wrong = ((pairs < 0) | (pairs >= self.shape)).any(axis=1)
+        outside = f"is outside {self.rows} × {self.columns}"
+        refuse(wrong, lambda k: f"pair {tuple(pairs[k].tolist())} {outside}")
+        return np.asarray(pairs @ (self.columns, 1))
 
     def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
         """The two nodes of each of these coordinates; columns come after the rows."""
@@ -179,17 +155,13 @@ class BipartiteMatching(OneToOne):
 
     def _spread(self, fixed: Flags) -> Flags:
         """A required pair forbids every other pair of its row and column."""
-        table = fixed.reshape(self.shape)
-        required = np.argwhere(table == 1)
-        for axis, side in ((0, "row"), (1, "column")):
-            ends, counts = np.unique(required[:, axis], return_counts=True)
-            if (counts > 1).any():
-                raise ValueError(f"{side} {ends[counts.argmax()]} has two required pairs")
-        for row, column in required:
-            table[row, :] = 0
-            table[:, column] = 0
-            table[row, column] = 1
-        return fixed
+        ends = np.stack(self.nodes_of(np.arange(self.size)), axis=1)
+
+        def words(v: int, taken: int) -> str:
+            end = f"row {v}" if v < self.rows else f"column {v - self.rows}"
+            return f"{end} has two required pairs"
+
+        return close_full(fixed, ends, np.ones(self.n_nodes), words)
 
     def incidence(self) -> sp.csr_array:
         """(rows + columns) × pairs."""
@@ -215,18 +187,16 @@ class BipartiteMatching(OneToOne):
                 f"an outcome names a column for each of {self.rows} rows, or is a 0/1 table, got "
                 f"shape {partner.shape}"
             )
+        wrong = (partner < -1) | (partner >= self.columns)
+        refuse(wrong, lambda row: f"row {row} has column {partner[row]} of {self.columns}")
         matched = np.flatnonzero(partner >= 0)
-        if (partner < -1).any() or (partner >= self.columns).any():
-            row = int(np.flatnonzero((partner < -1) | (partner >= self.columns))[0])
-            raise ValueError(f"row {row} has column {partner[row]} of {self.columns}")
         counts = np.bincount(partner[matched], minlength=self.columns)
-        if (counts > 1).any():
-            column = counts.argmax()
-            raise ValueError(
-                f"column {column} is matched by rows {np.flatnonzero(partner == column).tolist()}"
-            )
-        if self.kind != "partial" and len(matched) < self.rows:
-            raise ValueError(f"row {int(np.flatnonzero(partner < 0)[0])} is not matched")
+        if counts.max() > 1:
+            column = int(counts.argmax())
+            rows = np.flatnonzero(partner == column).tolist()
+            raise ValueError(f"column {column} is matched by rows {rows}")
+        if self.kind != "partial":
+            refuse(partner < 0, lambda row: f"row {row} is not matched")
         vector = np.zeros(self.size)
         vector[matched * self.columns + partner[matched]] = 1.0
         return vector
@@ -244,12 +214,11 @@ class BipartiteMatching(OneToOne):
         inside = (partner >= -1) & (partner < self.columns)
         if partner.shape != (self.rows,) or not inside.all():
             raise ValueError("observed must hold a column or −1 (unknown) for every row")
-        fixed = self.fixed.copy()
-        known = np.flatnonzero(partner >= 0)
-        pairs = known * self.columns + partner[known]
-        shut = known[fixed[pairs] == 0]
-        if len(shut):
-            raise ValueError(f"observed pair {(int(shut[0]), int(partner[shut[0]]))} is forbidden")
+        fixed, known = self.fixed.copy(), np.flatnonzero(partner >= 0)
+        own = partner[known]
+        pairs = known * self.columns + own
+        shut = fixed[pairs] == 0
+        refuse(shut, lambda k: f"observed pair {(int(known[k]), int(own[k]))} is forbidden")
         fixed[pairs] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
@@ -290,13 +259,11 @@ class BipartiteMatching(OneToOne):
         return np.full(self.size, share)
 
     def bound(self, counting: Array) -> Bound:
-        counting = as_numbers(counting, "counting")
-        general = super().bound(counting)
-        if general.kind == "upper" or not self._is_matching_entropy(counting):
+        general, rho = super().bound(counting), as_numbers(counting, "counting")[self.size :]
+        if general.kind == "upper" or not self.convex(counting):
             return general
-        rho = counting[self.size :]
-        hypertree = 0.5 * (1 + 1 / self.rows)
-        if self.kind == "perfect" and (rho <= hypertree + 1e-12).all() and np.ptp(rho) == 0:
+        hypertree = 0.5 * (1 + 1 / self.rows) + 1e-12
+        if self.kind == "perfect" and np.ptp(rho) == 0 and rho[0] <= hypertree:
             return Bound("upper", "acyclic hypertree: ρ ≤ ½(1 + 1/n)")
         if self.kind in ("perfect", "partial") and (rho == 1).all():
             return Bound("lower", "Bethe on bipartite matchings")
@@ -341,13 +308,11 @@ def hall_violator(allowed: Any) -> tuple[list[int], list[int]] | None:
 
 def _chosen(table: Ints) -> Ints:
     """The column of every row of a 0/1 table, −1 where there is none."""
-    wrong = np.argwhere((table != 0) & (table != 1))
-    if len(wrong):
-        row, column = wrong[0].tolist()
-        raise ValueError(f"pair ({row}, {column}) is {table[row, column]}; it is 0 or 1")
+    columns, flat = table.shape[1], table.ravel()
+    wrong = (flat != 0) & (flat != 1)
+    refuse(wrong, lambda k: f"pair {divmod(k, columns)} is {flat[k]}; it is 0 or 1")
     counts = table.sum(axis=1)
-    if (counts > 1).any():
-        raise ValueError(f"row {counts.argmax()} is matched to {counts.max()} columns")
+    refuse(counts > 1, lambda row: f"row {row} is matched to {counts[row]} columns")
     return np.where(counts == 1, table.argmax(axis=1), -1)
 
 
@@ -384,7 +349,8 @@ class Matching(OneToOne):
         self.graph = Edges(n_nodes, edges)
         self.n_nodes, self.kind = self.graph.n_nodes, kind
         self.size = self.graph.count
-        self.fixed = self._spread(self.graph.fix(as_fixed(self.size, fixed), forbidden, required))
+        flags = fix(as_fixed(self.size, fixed), forbidden, required, self.graph.index)
+        self.fixed = self._spread(flags) if (flags == 1).any() else flags
 
     @property
     def ends(self) -> NDArray[np.int32]:
@@ -400,23 +366,17 @@ class Matching(OneToOne):
 
     def _spread(self, fixed: Flags) -> Flags:
         """A required edge forbids every other edge at its two nodes. O(edges)."""
-        required = np.flatnonzero(fixed == 1)
-        if len(required) == 0:
-            return fixed
-        taken = np.bincount(self.ends[required].ravel(), minlength=self.n_nodes)
-        if (taken > 1).any():
-            raise ValueError(f"node {taken.argmax()} has {taken.max()} required pairs")
-        fixed[(taken[self.ends] > 0).any(axis=1)] = 0
-        fixed[required] = 1
-        return fixed
+        capacity = np.ones(self.n_nodes)
+        words = "node {} has {} required pairs".format
+        return close_full(fixed, self.ends, capacity, words)
 
     def encode(self, outcome: Any) -> Array:
         chosen = self.graph.index(self._pairs(outcome))
         used = np.bincount(self.ends[chosen].ravel(), minlength=self.n_nodes)
-        if (used > 1).any():
+        if used.max() > 1:
             raise ValueError(f"node {used.argmax()} is in {used.max()} pairs")
-        if self.kind == "perfect" and (used == 0).any():
-            raise ValueError(f"node {used.argmin()} is not matched")
+        if self.kind == "perfect":
+            refuse(used == 0, lambda v: f"node {v} is not matched")
         vector = np.zeros(self.size)
         vector[chosen] = 1.0
         return vector
@@ -437,6 +397,10 @@ class Matching(OneToOne):
         """(nodes × edges)."""
         return self.graph.incidence
 
+    def constraints(self) -> Constraints:
+        """The nodes' degrees; odd sets of a general graph are left to the oracle."""
+        return Degrees(self.graph, np.full(self.n_nodes, float(self.kind == "perfect")), 1.0)
+
     @property
     def optional(self) -> Ints:
         """The nodes that may stay single."""
@@ -451,12 +415,6 @@ class Matching(OneToOne):
             return Bound("lower", "Bethe on bipartite matchings")
         return general
 
-    def _off(self, point: Array) -> Array:
-        """How far the nodes' degrees are off, for points along the leading axes. O(edges) each."""
-        degree = self.graph.degrees(point.reshape(-1, self.size))
-        off = degree - 1.0 if self.kind == "partial" else np.abs(degree - 1.0)
-        return np.asarray(off.max(axis=1)).reshape(point.shape[:-1])
-
     def in_hull(self, tau: ArrayLike, tol: float = 1e-8) -> NDArray[np.bool_]:
         """True where degrees and odd sets fit: proven, or by the least odd cut."""
         from mlestruct.structures.odd_sets import in_hull
@@ -466,11 +424,9 @@ class Matching(OneToOne):
 
     def clamp(self, observed: Any) -> Matching:
         """Keep the observed pairs (or partners; −1 is unknown); the other nodes stay open."""
-        chosen = self.graph.index(self._pairs(observed))
-        shut = chosen[self.fixed[chosen] == 0]
-        if len(shut):
-            raise ValueError(f"observed pair {tuple(self.ends[shut[0]].tolist())} is forbidden")
-        fixed = self.fixed.copy()
+        chosen, fixed = self.graph.index(self._pairs(observed)), self.fixed.copy()
+        ends, shut = self.ends[chosen], fixed[chosen] == 0
+        refuse(shut, lambda k: f"observed pair {tuple(ends[k].tolist())} is forbidden")
         fixed[chosen] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
@@ -511,13 +467,10 @@ def partners_to_pairs(partner: NDArray[Any], n_nodes: int) -> Ints:
     if len(partner) != n_nodes:
         raise ValueError(f"an outcome is pairs, or a partner for each of {n_nodes} nodes")
     mate, node = as_integers(partner, "partners"), np.arange(n_nodes)
-    wrong = np.flatnonzero((mate < -1) | (mate >= n_nodes) | (mate == node))
-    if len(wrong):
-        raise ValueError(f"node {wrong[0]} has partner {mate[wrong[0]]} of {n_nodes} nodes")
-    jilted = np.flatnonzero((mate >= 0) & (mate[mate] != node))
-    if len(jilted):
-        v = int(jilted[0])
-        raise ValueError(f"node {v} has partner {mate[v]}, whose partner is {mate[mate[v]]}")
+    wrong = (mate < -1) | (mate >= n_nodes) | (mate == node)
+    refuse(wrong, lambda v: f"node {v} has partner {mate[v]} of {n_nodes} nodes")
+    wrong = (mate >= 0) & (mate[mate] != node)
+    refuse(wrong, lambda v: f"node {v} has partner {mate[v]}, whose partner is {mate[mate[v]]}")
     return np.stack([node, mate], axis=1)[mate > node]
 
 

@@ -24,9 +24,18 @@ from mlestruct.structures.base import (
     as_integers,
     as_numbers,
     kept,
+    refuse,
     refuse_many,
 )
-from mlestruct.structures.graph_edges import Edges, as_pairs, checked_arcs, net_outflow
+from mlestruct.structures.graph_edges import (
+    Degrees,
+    Edges,
+    as_pairs,
+    checked_arcs,
+    close_full,
+    fix,
+    net_outflow,
+)
 from mlestruct.structures.matching import Pairs, odd_component
 
 
@@ -91,19 +100,15 @@ class Paths(Structure):
     def encode(self, outcome: Sequence[int] | Ints) -> Array:
         chosen = as_integers(outcome, "arcs").reshape(-1)
         if len(chosen) == 0 or chosen.min() < 0 or chosen.max() >= self.size:
-            raise ValueError(
-                f"a path is a list of arcs in 0..{self.size - 1}, got {chosen.tolist()}"
-            )
+            range_ = f"0..{self.size - 1}"
+            raise ValueError(f"a path is a list of arcs in {range_}, got {chosen.tolist()}")
         stops = self.arcs[chosen]
-        broken = np.flatnonzero(stops[:-1, 1] != stops[1:, 0])
-        if len(broken):
-            first, second = chosen[broken[0] : broken[0] + 2]
-            raise ValueError(f"arc {second} does not start where arc {first} ends")
-        if stops[0, 0] != self.source or stops[-1, 1] != self.sink:
-            raise ValueError(
-                f"a path runs from {self.source} to {self.sink}, "
-                f"not from {stops[0, 0]} to {stops[-1, 1]}"
-            )
+        words = "arc {} does not start where arc {} ends".format
+        refuse(stops[:-1, 1] != stops[1:, 0], lambda k: words(*chosen[[k + 1, k]]))
+        first, last = stops[0, 0], stops[-1, 1]
+        if first != self.source or last != self.sink:
+            ends = f"{self.source} to {self.sink}, not from {first} to {last}"
+            raise ValueError(f"a path runs from {ends}")
         vector = np.zeros(self.size)
         vector[chosen] = 1.0
         return vector
@@ -118,22 +123,14 @@ class Paths(Structure):
             node = int(self.arcs[path[-1], 1])
         return path
 
-    def _entering(self) -> sp.csr_array:
-        row = np.searchsorted(self.inner, self.arcs[:, 1])
-        enters = np.isin(self.arcs[:, 1], self.inner)
-        return sp.csr_array(
-            (np.ones(enters.sum()), (row[enters], np.flatnonzero(enters))),
-            shape=(len(self.inner), self.size),
-        )
-
     def views(self) -> Views:
         """Distributions: the arcs out of every node, then every inner node's throughput."""
+        n_inner, arc = len(self.inner), np.arange(self.size)
+        ones, shape = np.ones(self.size), (self.n_nodes, self.size)
+        leaves, enters = (sp.csr_array((ones, (end, arc)), shape=shape) for end in self.arcs.T)
         eye = sp.eye_array(self.size, format="csr")
-        C = sp.csr_array(sp.vstack([eye, self._entering()]))
-        n_inner = len(self.inner)
-        tail = np.arange(self.size), self.arcs[:, 0]
-        leaves = sp.csr_array((np.ones(self.size), tail), shape=(self.size, self.n_nodes))
-        D = sp.block_diag([leaves, sp.eye_array(n_inner)], format="csr")
+        C = sp.csr_array(sp.vstack([eye, enters[self.inner]]))
+        D = sp.block_diag([leaves.T, sp.eye_array(n_inner)], format="csr")
         over = np.stack([self.inner, self.n_nodes + np.arange(n_inner)], axis=1)
         return Views(C, np.zeros(C.shape[0]), sp.csr_array(D), over)
 
@@ -150,14 +147,10 @@ class Paths(Structure):
 
     def clamp(self, observed: Sequence[int]) -> Paths:
         """Paths through all the observed arcs."""
-        arcs = as_integers(observed, "arcs").reshape(-1)
-        wrong = arcs[(arcs < 0) | (arcs >= self.size)]
-        if len(wrong):
-            raise ValueError(f"observed arc {wrong[0]} is not in 0..{self.size - 1}")
-        shut = arcs[self.fixed[arcs] == 0]
-        if len(shut):
-            raise ValueError(f"observed arc {shut[0]} is forbidden")
-        fixed = self.fixed.copy()
+        arcs, fixed = as_integers(observed, "arcs").reshape(-1), self.fixed.copy()
+        wrong = (arcs < 0) | (arcs >= self.size)
+        refuse(wrong, lambda k: f"observed arc {arcs[k]} is not in 0..{self.size - 1}")
+        refuse(fixed[arcs] == 0, lambda k: f"observed arc {arcs[k]} is forbidden")
         fixed[arcs] = 1
         return self.refix(fixed)  # type: ignore[return-value]
 
@@ -234,9 +227,8 @@ class Flow(Binary):
         fixed: ArrayLike | None = None,
     ) -> None:
         self.arcs = checked_arcs(arcs)
-        loops = np.flatnonzero(self.arcs[:, 0] == self.arcs[:, 1])
-        if len(loops):
-            raise ValueError(f"arc {loops[0]} joins node {self.arcs[loops[0], 0]} to itself")
+        tails, heads = self.arcs.T
+        refuse(tails == heads, lambda k: f"arc {k} joins node {tails[k]} to itself")
         nodes = as_integers(list(supply), "nodes with a supply")
         most = max(int(self.arcs.max()), int(nodes.max(initial=0))) + 1
         refuse_many(most)
@@ -251,22 +243,19 @@ class Flow(Binary):
         return self.arcs.tobytes(), self.low.tobytes(), self.high.tobytes()
 
     def encode(self, outcome: ArrayLike) -> Array:
-        used = self._arcs(outcome)
-        times = np.bincount(used, minlength=self.size)
+        times = np.bincount(self._arcs(outcome), minlength=self.size)
         if (times > 1).any():
             raise ValueError(f"arc {times.argmax()} is used {times.max()} times")
         out = np.asarray(net_outflow(self.n_nodes, self.arcs) @ times).round().astype(np.int64)
-        wrong = np.flatnonzero((out < self.low) | (out > self.high))
-        if len(wrong):
-            v = int(wrong[0])
-            raise ValueError(f"node {v} sends {out[v]} units, not {self.low[v]}..{self.high[v]}")
+        words = "node {} sends {} units, not {}..{}".format
+        wrong = (out < self.low) | (out > self.high)
+        refuse(wrong, lambda v: words(v, out[v], self.low[v], self.high[v]))
         return times.astype(float)
 
     def _arcs(self, listed: ArrayLike) -> Ints:
         used = as_integers(listed, "arcs").reshape(-1)
-        wrong = used[(used < 0) | (used >= self.size)]
-        if len(wrong):
-            raise ValueError(f"there is no arc {wrong[0]} in 0..{self.size - 1}")
+        wrong = (used < 0) | (used >= self.size)
+        refuse(wrong, lambda k: f"there is no arc {used[k]} in 0..{self.size - 1}")
         return used
 
     def decode(self, vector: ArrayLike) -> Ints:
@@ -420,8 +409,9 @@ class BMatching(Binary):
         if np.shape(exact) not in ((), (self.n_nodes,)):
             raise ValueError(f"exact has shape {np.shape(exact)} for {self.n_nodes} nodes")
         self.exact = np.broadcast_to(as_numbers(exact, "exact") != 0, (self.n_nodes,)).copy()
-        flags = self.graph.fix(as_fixed(self.size, fixed), forbidden, required)
-        self.fixed = self._spread(flags)
+        self.fixed = self._spread(
+            fix(as_fixed(self.size, fixed), forbidden, required, self.graph.index)
+        )
 
     @classmethod
     def bipartite(
@@ -450,25 +440,18 @@ class BMatching(Binary):
 
     def _spread(self, fixed: Flags) -> Flags:
         """A node that its required edges fill has no other edge."""
-        taken = np.bincount(self.ends[fixed == 1].ravel(), minlength=self.n_nodes)
-        over = np.flatnonzero(taken > self.capacity)
-        if len(over):
-            v = int(over[0])
-            raise ValueError(f"node {v} has {taken[v]} required pairs, capacity {self.capacity[v]}")
-        full = (taken == self.capacity)[self.ends].any(axis=1)
-        fixed[full & (fixed < 0)] = 0
-        return fixed
+        words = "node {} has {} required pairs, capacity {}".format
+        own = self.capacity
+        return close_full(fixed, self.ends, own, lambda v, taken: words(v, taken, own[v]))
 
     def encode(self, outcome: Any) -> Array:
         vector = np.bincount(self.graph.index(as_pairs(outcome)), minlength=self.size)
         if (vector > 1).any():
             raise ValueError(f"pair {tuple(self.ends[vector.argmax()].tolist())} is listed twice")
         used = np.bincount(self.ends[vector > 0].ravel(), minlength=self.n_nodes)
-        wrong = np.flatnonzero((used > self.capacity) | (self.exact & (used < self.capacity)))
-        if len(wrong):
-            v = int(wrong[0])
-            rule = "exactly" if self.exact[v] else "at most"
-            raise ValueError(f"node {v} is in {used[v]} pairs, not {rule} {self.capacity[v]}")
+        wrong = (used > self.capacity) | (self.exact & (used < self.capacity))
+        words, rule = "node {} is in {} pairs, not {} {}".format, ("at most", "exactly")
+        refuse(wrong, lambda v: words(v, used[v], rule[int(self.exact[v])], self.capacity[v]))
         return vector.astype(float)
 
     def decode(self, vector: ArrayLike) -> Ints:
@@ -482,7 +465,7 @@ class BMatching(Binary):
     def constraints(self) -> Constraints:
         """The nodes' degrees: all of the convex hull on bipartite graphs, necessary on others."""
         high = self.capacity.astype(float)
-        return Constraints(self.incidence(), np.where(self.exact, high, 0.0), high)
+        return Degrees(self.graph, np.where(self.exact, high, 0.0), high)
 
     def clamp(self, observed: Any) -> BMatching:
         """Keep the observed pairs."""
@@ -504,9 +487,9 @@ class BMatching(Binary):
     def impossible(self) -> str | None:
         """A node, or (on bipartite graphs) a set of nodes, with fewer pairs than it must have."""
         degree = np.bincount(self.ends[self.fixed != 0].ravel(), minlength=self.n_nodes)
-        short = np.flatnonzero(self.exact & (degree < self.capacity))
-        if len(short):
-            v = int(short[0])
+        short = self.exact & (degree < self.capacity)
+        if short.any():
+            v = int(short.argmax())
             return f"node {v} needs {self.capacity[v]} pairs and has {degree[v]} allowed"
         flow, sides = self.as_flow(), self.graph.sides
         if flow is None or sides is None:
@@ -530,7 +513,6 @@ def _capacities(capacity: ArrayLike, n_nodes: int) -> Ints:
     if given.ndim and given.shape != (n_nodes,):
         raise ValueError(f"{given.size} capacities for {n_nodes} nodes")
     values = np.broadcast_to(given, (n_nodes,))
-    wrong = np.flatnonzero((values < 0) | (values != np.rint(values)))
-    if len(wrong):
-        raise ValueError(f"node {wrong[0]} has capacity {values[wrong[0]]}; use whole numbers ≥ 0")
+    wrong = (values < 0) | (values != np.rint(values))
+    refuse(wrong, lambda v: f"node {v} has capacity {values[v]}; use whole numbers ≥ 0")
     return values.astype(np.int64)

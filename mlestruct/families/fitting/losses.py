@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.structures.base import Array, Ints, as_vector
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.entropy import TINY
 from mlestruct.structures.graph import only_graphs
 
@@ -155,5 +155,5 @@ def named(loss: str | Loss) -> Loss:
 
 def errors(tau: Array, units: ObservedTables) -> float:
     """The weighted share of tables whose most likely entry is not the true one; ties are errors."""
-    tau = as_vector(tau, "tau", np.size(tau))
+    tau = as_numbers(tau, "tau", np.size(tau))
     return float(units.weight @ (_rivals(tau, units)[0] >= tau[units.truth]) / units.weight.sum())
