@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9734, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
-        4647,
+        4548,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2930, r"mlestruct/inference/"),

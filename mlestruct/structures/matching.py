@@ -115,6 +115,7 @@ class BipartiteMatching(OneToOne):
     """
 
     default_oracle = "assignment"
+    shape: tuple[int, int]
 
     def __init__(
         self,
