@@ -179,11 +179,9 @@ class Batch(Generic[S]):
         return [(s, own) for s, own in zip(self.structures, members, strict=True) if len(own)]
 
     def index(self, members: Ints) -> Ints | slice:
-        """Flat coordinates of examples of one size, row by row; a slice where they are adjacent."""
-        if len(members) == len(self.which) or (np.diff(members) == 1).all():
-            return slice(int(self.offsets[members[0]]), int(self.offsets[members[-1] + 1]))
-        size = self.offsets[members[0] + 1] - self.offsets[members[0]]
-        return np.asarray((self.offsets[members][:, None] + np.arange(size)).ravel())
+        """Flat coordinates of examples, row by row; a slice where they are adjacent."""
+        found: Ints | slice = spans(self.offsets, members)
+        return found
 
     def rows(self, flat: Array, members: Ints) -> Array:
         """The examples of one group as rows of a matrix."""
@@ -215,8 +213,13 @@ class Batch(Generic[S]):
         return np.array_split(np.arange(len(self.which)), min(count, len(self.which)))
 
 
-def spans(start: Ints, members: Ints) -> Ints:
-    """All of ``start[m]:start[m+1]``, one member after the other."""
+def spans(start: Ints, members: Ints) -> Any:
+    """All of ``start[m]:start[m+1]``, one member after the other: a slice where they are adjacent.
+
+    What an array has there is then a view of it.
+    """
+    if len(members) and (np.diff(members) == 1).all():
+        return slice(int(start[members[0]]), int(start[members[-1] + 1]))
     length = np.diff(start)[members]
     shift = start[members] - np.cumsum(length) + length
     return np.arange(int(length.sum())) + np.repeat(shift, length)
