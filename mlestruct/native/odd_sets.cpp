@@ -11,9 +11,8 @@
 
 namespace {
 
-constexpr int64_t DENSE = 8;        // times less than all edges, to rewrite a graph at every merger
-constexpr double NOTHING = 1e-13;   // of a capacity
-constexpr double ROUNDING = 1e-12;  // of what leaves a node
+constexpr int64_t DENSE = 8;       // times less than all edges, to rewrite a graph at every merger
+constexpr double NOTHING = 1e-13;  // of a capacity
 
 // The edges that have a capacity, from both ends: heads ascending, `back` is the way back.
 struct Flow {
@@ -49,34 +48,9 @@ struct Flow {
             }
     }
 
-    double leaving(int64_t u) const {
-        double total = 0.0;
-        for (int64_t e = start[u]; e < start[u + 1]; ++e) total += room[e];
-        return total;
-    }
-
     void push(int64_t e, double amount) {
         left[e] -= amount;
         left[back[e]] += amount;
-    }
-
-    // What flows from s to t along ways of one and two edges.
-    double short_ways(int64_t s, int64_t t) {
-        double total = 0.0;
-        for (int64_t e = start[s], f = start[t]; e < start[s + 1] && f < start[t + 1];) {
-            if (head[e] == t || head[e] == head[f]) {
-                const int64_t onward = head[e] == t ? e : back[f];
-                const double amount = smaller(left[e], left[onward]);
-                total += amount;
-                push(e, amount);
-                if (onward != e) push(onward, amount);
-            }
-            if (head[e] <= head[f])
-                ++e;
-            else
-                ++f;
-        }
-        return total;
     }
 
     // Number the nodes that s still reaches by their distance, all others -1; whether t is one.
@@ -133,7 +107,7 @@ struct Flow {
     // The most that flows from s to t, or `enough`; what s still reaches has a level >= 0.
     double between(int64_t s, int64_t t, double enough) {
         std::memcpy(left, room, start[n] * sizeof(double));
-        double total = short_ways(s, t);
+        double total = 0.0;
         while (total < enough && number(s, t)) total = block(s, t, total, enough);
         return total;
     }
@@ -222,9 +196,8 @@ struct CutTree {
     // Part s from its parent, and take the nodes on its side along.
     void hang(int64_t s, double cap, int64_t *parent, double *value) {
         const int64_t t = parent[s];
-        const double enough = smaller(cap, flow.leaving(s) - ROUNDING);  // nothing is less than all
-        value[s] = flow.between(s, t, enough);
-        if (value[s] >= enough) return;
+        value[s] = flow.between(s, t, cap);
+        if (value[s] >= cap) return;
         for (int64_t i = 0; i < n; ++i)
             if (i != s && flow.level[i] >= 0 && parent[i] == t) parent[i] = s;
         if (flow.level[parent[t]] >= 0) {
@@ -237,32 +210,7 @@ struct CutTree {
     }
 };
 
-// Whether a tree edge of a small value parts an odd number of terminals.
-bool any_odd(int64_t n, const int64_t *parent, const double *value, const bool *terminal,
-             double below, int64_t *under) {
-    for (int64_t v = 0; v < n; ++v) under[v] = 0;
-    for (int64_t v = 0; v < n; ++v)
-        for (int64_t u = v; terminal[v] && parent[u] != u; u = parent[u]) ++under[u];
-    bool found = false;
-    for (int64_t v = 0; v < n; ++v) found = found || (under[v] % 2 && value[v] < below);
-    return found;
-}
-
 }  // namespace
-
-void odd_sets_fill(const odd_network *odd, const double *tau, double *network) {
-    const int64_t n = odd->nodes, size = odd->size;
-    for (int64_t k = 0; k < size * size; ++k) network[k] = 0.0;
-    for (int64_t e = 0; e < odd->edges; ++e) {
-        const int64_t u = odd->ends[2 * e], v = odd->ends[2 * e + 1];
-        network[u * size + v] = network[v * size + u] = tau[e];
-    }
-    for (int64_t v = 0; size > n && v < n; ++v) {
-        double degree = 0.0;
-        for (int64_t u = 0; u < n; ++u) degree += network[v * size + u];
-        network[v * size + n] = network[n * size + v] = larger(1.0 - degree, 0.0);
-    }
-}
 
 status odd_sets_cut_tree(int64_t size, const double *network, const bool *terminal, double cap,
                          int64_t *parent, double *value, bool *left) {
@@ -270,22 +218,5 @@ status odd_sets_cut_tree(int64_t size, const double *network, const bool *termin
     CutTree tree(size, arena);
     if (arena.failed) return NO_MEMORY;
     if (size > 0) tree.find(network, terminal, cap, parent, value, left);
-    return OK;
-}
-
-status odd_sets_keep(const odd_network *odd, int64_t count, const double *rows, double below,
-                     bool *kept) {
-    const int64_t size = odd->size;
-    Arena arena;
-    CutTree tree(size, arena);
-    double *network = arena.array<double>(size * size), *value = arena.array<double>(size);
-    int64_t *parent = arena.array<int64_t>(size), *under = arena.array<int64_t>(size);
-    bool *left = arena.array<bool>(size);
-    if (arena.failed) return NO_MEMORY;
-    for (int64_t m = 0; m < count && size > 0; ++m) {
-        odd_sets_fill(odd, rows + m * odd->edges, network);
-        tree.find(network, odd->terminal, below, parent, value, left);
-        kept[m] = !any_odd(size, parent, value, left, below, under);
-    }
     return OK;
 }

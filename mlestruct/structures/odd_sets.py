@@ -9,13 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.native._door import (
-    OddNetwork,
-    odd_sets_cut_tree,
-    odd_sets_fill,
-    odd_sets_keep,
-)
-from mlestruct.structures.base import Array, Ints, as_numbers, kept
+from mlestruct.native._door import odd_sets_cut_tree
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph_edges import symmetric
 
 EXACT = 400  # nodes; a cut tree of that many takes seconds
@@ -58,9 +53,7 @@ def in_hull(structure: Any, rows: Array, tol: float = 1e-8) -> NDArray[np.bool_]
         doubt = np.array([m for m in doubt if not odd_set_proof(structure, rows[m])], dtype=int)
     inside[doubt] = False
     if n <= EXACT and len(doubt):
-        mixtures = np.zeros(len(doubt), dtype=np.bool_)
-        odd_sets_keep(_network(structure), len(doubt), rows[doubt], 1.0 - tol, mixtures)
-        inside[doubt] = mixtures
+        inside[doubt] = [not len(odd_cuts(*_network(structure, rows[m]), 1.0 - tol)) for m in doubt]
     return inside
 
 
@@ -70,10 +63,8 @@ def violated_sets(structure: Any, tau: Array) -> NDArray[np.bool_]:
     None only if no odd set's is: τ, feasible for the degrees, is then a mixture of matchings.
     """
     n, perfect = structure.n_nodes, structure.kind == "perfect"
-    odd = _network(structure)
-    network = np.empty((odd.size, odd.size))
-    odd_sets_fill(odd, as_numbers(tau, "tau"), network)
-    sets = odd_cuts(network, odd.terminal, 1.0 - BROKEN)[:, :n]
+    network = _network(structure, as_numbers(tau, "tau"))
+    sets = odd_cuts(*network, 1.0 - BROKEN)[:, :n]
     return np.asarray(sets ^ (perfect & (2 * sets.sum(axis=1, keepdims=True) > n)))
 
 
@@ -135,14 +126,19 @@ def _proven(table: Array, largest: float, structure: Any) -> bool:
     return True
 
 
-@kept
-def _network(structure: Any) -> OddNetwork:
-    """The structure's edges as kernels take them."""
-    n, ends = structure.n_nodes, structure.ends
-    # Odd sets have an odd number of terminals; the node for what is single evens them out.
-    single = [] if structure.kind == "perfect" else [n % 2 == 1]
-    terminal = np.append(np.ones(n, dtype=np.bool_), single).astype(np.bool_)
-    return OddNetwork(n, len(terminal), len(ends), ends, terminal)
+def _network(structure: Any, tau: Array) -> tuple[Array, NDArray[np.bool_]]:
+    """The capacities that edges and slacks have at τ, and which nodes are terminals.
+
+    Odd sets have an odd number of terminals. A node more takes what nodes that may stay single have
+    left, and evens the terminals out.
+    """
+    n, perfect = structure.n_nodes, structure.kind == "perfect"
+    size, (u, v) = n + (not perfect), structure.ends.T
+    network, terminal = np.zeros((size, size)), np.arange(size) < n + n % 2
+    network[u, v] = network[v, u] = tau
+    if not perfect:
+        network[n, :n] = network[:n, n] = np.maximum(1.0 - network.sum(axis=1)[:n], 0.0)
+    return network, terminal
 
 
 def odd_cuts(

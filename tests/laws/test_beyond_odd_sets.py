@@ -53,7 +53,6 @@ def work(monkeypatch):
     counts = []
     count(monkeypatch, Scaling, "many", counts)
     count(monkeypatch, odd_sets, "odd_cuts", counts)
-    count(monkeypatch, odd_sets, "odd_sets_keep", counts)
     count(monkeypatch, Validated, "many", counts)
     return counts
 
