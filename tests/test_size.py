@@ -19,10 +19,10 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9734, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9630, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
-        4548,
+        4541,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2930, r"mlestruct/inference/"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1727, r"mlestruct/families/"),
     "extras": (1618, r"mlestruct/"),
 }
-RAW = {"tests": 34096, "benchmarks": 7741}  # all lines, blank ones and comments included
+RAW = {"tests": 34095, "benchmarks": 7741}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

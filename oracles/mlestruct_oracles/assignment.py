@@ -32,7 +32,7 @@ class Remembered:
 class Assignment:
     """The heaviest bipartite matching of the structure's kind; ``upper`` is the value of its duals.
 
-    O(n³) per example, GIL released. The same batch asked again starts from its last duals: O(n²)
+    O(n³) per example, GIL released. Square tables asked again start from their last duals: O(n²)
     and a search for every row that loses its column. Among equally good matchings the answer
     depends on what that batch object was asked before, and on nothing else.
     """

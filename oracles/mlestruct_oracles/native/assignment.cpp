@@ -3,11 +3,10 @@
 // Every row gets a column of its own, so that the sum of scores is greatest. Prices v >= 0 of
 // columns and what they leave each row, u_i = max_j (score_ij - v_j), are the duals: no matching
 // beats sum(u) + sum(v), whatever the prices are. The best one reaches it, since its rows have
-// their best columns and free columns cost nothing. Searches keep the first true; prices of columns
-// that would stay free are taken down by searches of their own, so the prices of any earlier
-// question are a start, and tables need not be square. Among columns equally near, free ones come
-// first: a search through tied scores would else visit every column that is taken before one of
-// them.
+// their best columns and free columns cost nothing. Searches keep the first true, so of a square
+// table, which leaves no column free, the prices of any earlier question are a start. Among columns
+// equally near, free ones come first: a search through tied scores would else visit every column
+// that is taken before one of them.
 #include "assignment.h"
 
 #include <initializer_list>
@@ -74,7 +73,7 @@ struct Search {
     }
 
     // Rows keep a column that is still the best they can have, or take a free one that is. Return
-    // how many wait for one.
+    // how many wait for one. Prices that columns left free may keep, or that are stale, begin at 0.
     int64_t claim() {
         double dearest = 0.0;
         for (int64_t j = 0; j < m; ++j) {
@@ -83,7 +82,7 @@ struct Search {
             dearest = larger(dearest, price[j]);
         }
         const double scale = dearest > 0.0 ? largest_score() : 0.0;
-        const bool stale = dearest > STALE * scale;
+        const bool stale = n < m || dearest > STALE * scale;
         for (int64_t j = 0; stale && j < m; ++j) price[j] = 0.0;
         int64_t count = 0, kept = 0;
         for (int64_t i = 0; i < n; ++i) {
@@ -108,10 +107,10 @@ struct Search {
         return kept;
     }
 
-    // Make paths through row i, known as `name`, where they are shorter; return the shortest.
-    Best relax(int64_t i, double start, int64_t name) {
+    // Make paths through row i where they are shorter; return the shortest.
+    Best relax(int64_t i, double start) {
         const double *score = scores(i);
-        const Row by = row_of(static_cast<double>(name)), from = row_of(start);
+        const Row by = row_of(static_cast<double>(i)), from = row_of(start);
         Row any = row_of(INF), free = any;
         for (int64_t j = 0; j < wide; j += EIGHT) {
             const Row through = from + load(left + j) - load(score + j), old = load(distance + j);
@@ -134,19 +133,20 @@ struct Search {
         }
     }
 
-    // Take the shortest path from row i, at distance `start`, to a free column; move the prices on
-    // the way. `name` is what paths know row i by. Return whether there is such a path.
-    bool augment(int64_t i, int64_t name, double start) {
+    // Take the shortest path from row i to a free column; move the prices on the way. Return
+    // whether there is such a path.
+    bool augment(int64_t i) {
         std::memcpy(left, price, m * sizeof(double));
+        for (int64_t j = 0; j < wide; ++j) distance[j] = INF;
         int64_t count = 0;
-        Best near = relax(i, start, name);
+        Best near = relax(i, 0.0);
         while (near.any < INF && near.free != near.any) {
             const int64_t j = find(near.any, false);
             reached[count] = j;
             reached_at[count++] = near.any;
             distance[j] = left[j] = INF;
             i = row[j];
-            near = relax(i, near.any + scores(i)[j] - price[j], i);
+            near = relax(i, near.any + scores(i)[j] - price[j]);
         }
         if (!(near.any < INF)) return false;
         for (int64_t k = 0; k < count; ++k) price[reached[k]] += near.any - reached_at[k];
@@ -155,49 +155,16 @@ struct Search {
         for (int64_t before = j; j != NONE; j = before) {
             const int64_t by = static_cast<int64_t>(previous[j]);
             row[j] = by;
-            if (by == n) break;
             before = column[by];
             column[by] = j;
         }
         return true;
     }
 
-    // Columns that stay free cost nothing: those at a price are searched for, as rows were, as if
-    // the free columns belonged to one more row without scores, whose gain is minus the level.
-    void free_of_charge() {
-        double level = INF;
-        for (int64_t j = 0; j < m; ++j) level = smaller(level, price[j]);
-        int64_t free = 0;
-        for (int64_t j = 0; j < m; ++j) {
-            if (row[j] == NONE && price[j] <= level) {
-                row[j] = n;
-                taken[j] = price[j] = INF;
-            }
-            free += row[j] == NONE;
-        }
-        for (; free > 0; --free) {
-            for (int64_t j = 0; j < m; ++j) {
-                distance[j] = price[j];
-                previous[j] = static_cast<double>(n);
-            }
-            augment(0, n, INF);  // a row without scores
-            for (int64_t j = 0; j < m; ++j)
-                if (row[j] == n && price[j] < INF) {
-                    level = price[j];
-                    price[j] = INF;
-                }
-        }
-        for (int64_t j = 0; j < m; ++j)
-            price[j] = row[j] == n ? 0.0 : larger(price[j] - level, 0.0);
-    }
-
+    // Match every row; false where that is impossible.
     bool solve() {
-        const int64_t count = claim();
-        for (int64_t k = 0; k < count; ++k) {
-            for (int64_t j = 0; j < wide; ++j) distance[j] = INF;
-            if (!augment(waiting[k], waiting[k], 0.0)) return false;
-        }
-        free_of_charge();
+        for (int64_t k = 0, count = claim(); k < count; ++k)
+            if (!augment(waiting[k])) return false;
         return true;
     }
 };
