@@ -158,8 +158,6 @@ def known() -> Iterator[Row]:
         workload,
         "AUC of next year's pairs by score",
         found.auc["score"],
-        peer=found.auc["constant"],
-        peer_name="−1 on every difference",
         target=f"at least {AREA:g}",
         met=met,
     )

@@ -334,9 +334,6 @@ def errors(quick: bool = False) -> Iterator[Row]:
         told = [model.evaluate(of(k, k), pairs) for k in range(LEARNED + 1, years + 1)]
         found = {
             "AUC": [(one.auc["score"], one.auc_error["score"]) for one in told],
-            "AUC's lead, equal weights": [
-                (one.auc_lead["constant"], one.auc_lead_error["constant"]) for one in told
-            ],
             "AUC's lead, logistic": [
                 (one.auc_lead["logistic"], one.auc_lead_error["logistic"]) for one in told
             ],

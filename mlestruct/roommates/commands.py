@@ -255,7 +255,8 @@ def run_evaluate(given: argparse.Namespace) -> int:
     evaluation = report.evaluation
     assert evaluation is not None
     wrote = finish(evaluation if given.technical else _judged(evaluation), report, given)
-    tell(given, **vars(evaluation), files=wrote)
+    found = {n: value for n, value in vars(evaluation).items() if n != "calibration"}
+    tell(given, **found, files=wrote)
     return 0
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from mlestruct import Batch
+from mlestruct.estimators import Calibration
 from mlestruct.inference import marginals
 from mlestruct.inference.bounds import (
     ProvenInterval,
@@ -23,36 +24,30 @@ from mlestruct.inference.bounds import (
 from mlestruct.results import Shown
 from mlestruct.roommates.pairing import Pairing
 from mlestruct.roommates.questionnaire import listed
-from mlestruct.statistics import annealed
 from mlestruct.structures.base import Array, Ints, as_count
 
 TINY = 1e-300
+FEW = 20  # pairs below which no comparison is worth more than its error
 
 
 class Held(NamedTuple):
-    """One group: its people, who really shared with whom, and every pair's score by other rules.
+    """One group: its people, who really shared with whom, and every pair's scores.
 
-    ``score`` is the learned one; ``others`` those of the baselines and of the generator, by name.
-    ``learned`` says how many of the pairs were learned from.
+    ``score`` is the learned one, ``logistic`` that of the logistic regression; ``learned`` says how
+    many of the pairs were learned from.
     """
 
     pairing: Pairing
     partner: Ints
     score: Array
-    others: dict[str, Array]
+    logistic: Array
     learned: int
 
 
 RULES = {
     "random": "guessing",
-    "constant": "all questions weigh the same: −1 for every difference, +1 for the same answer",
     "logistic": "a logistic regression on pairs, learned from the same people one pair at a time",
-    "ceiling": "the scores that the pairs were drawn by",
 }
-ALIKE = {"random": "marginal", "logistic": "marginal", "constant": "score", "ceiling": "score"}
-"""What of the model each rule is compared with: a probability with probabilities, as a logistic
-regression's rank like its scores, and a score with scores. Marginals know of competitors, too."""
-FEW = 20  # pairs below which no comparison is worth more than its error
 
 
 @dataclass(frozen=True)
@@ -60,19 +55,15 @@ class Evaluation(Shown):
     """How well held-out pairs rank among all that were possible, and how probable they were.
 
     ``auc``: the chance that a true pair ranks above another pair of its cohort, by ``marginal``,
-    by ``score``, and by the rules that ``rules`` puts into words: ``constant``, ``logistic``,
-    ``random``, and the ``ceiling`` where the generator's scores are known. ``auc_error`` are their
+    by ``score``, and by the simpler rules that ``RULES`` puts into words. ``auc_error`` are their
     standard errors, each pair with its two people being one unit; ``auc_lead`` is by how much the
-    model is above each other rule, and ``auc_lead_error`` the error of that difference: its
-    marginals above ``random`` and ``logistic``, which are probabilities, and its scores above
-    ``constant`` and ``ceiling``, which are scores.
+    model's marginals are above each simpler rule, and ``auc_lead_error`` that difference's error.
     ``top[k]``: the share of people whose partner is among their k most probable; ``top_error``,
     ``top_random``. ``log_likelihood``: an interval for the exact one, by the theorems that ``why``
     names; ``log_likelihood_estimate``: by the Bethe value, exact if all were alike; no bound;
     ``log_likelihood_random``: that of a uniform matching; ``log_likelihood_error``: that of the
-    difference of these two. ``log_likelihood_tested``, with ``evidence``: estimate and both ends
-    of a 95 % interval by annealing, whose coverage is tested, not proven. ``learned`` of the
-    ``pairs`` were learned from.
+    difference of these two. ``calibration``: how often pairs of some probability came about.
+    ``learned`` of the ``pairs`` were learned from.
     """
 
     auc: dict[str, float]
@@ -87,15 +78,10 @@ class Evaluation(Shown):
     log_likelihood_random: float
     log_likelihood_error: float
     why: str
+    calibration: Calibration
     pairs: int
     learned: int
     notes: list[str]
-    log_likelihood_tested: tuple[float, float, float] | None = None
-
-    @property
-    def rules(self) -> dict[str, str]:
-        """The rules that the model is compared with, in words."""
-        return {name: words for name, words in RULES.items() if name in self.auc}
 
     @property
     def few(self) -> bool:
@@ -104,9 +90,8 @@ class Evaluation(Shown):
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each measure, beside its error and its value at random."""
-        none = {"random": 0.0}
         rows: list[tuple[Any, ...]] = [
-            (f"AUC by {name}", value, (self.auc_error | none)[name], self.auc["random"])
+            (f"AUC by {name}", value, self.auc_error.get(name, 0.0), self.auc["random"])
             for name, value in self.auc.items()
         ]
         rows += [
@@ -119,7 +104,7 @@ class Evaluation(Shown):
         return {n: [row[k] for row in rows] for k, n in enumerate(names)}
 
     def remarks(self) -> list[str]:
-        return [self.count(), *self._compared(), *self._tested(), *self.notes]
+        return [self.count(), *self._compared(), *self.notes]
 
     def plot(self, ax: Any = None) -> Any:
         """The areas under the curve, and chance."""
@@ -133,15 +118,16 @@ class Evaluation(Shown):
             f"({100 * self.top_random[k]:.1f} % at random)"
             for k, share in self.top.items()
         )
+        score, marginal = (
+            f"{self.auc[name]:.3f} ± {self.auc_error[name]:.3f}" for name in ("score", "marginal")
+        )
         return "\n".join(
             [
                 self.count(),
-                f"AUC within cohort by score {self._area('score')}, by marginal "
-                f"{self._area('marginal')}",
+                f"AUC within cohort by score {score}, by marginal {marginal}",
                 *self._compared(),
                 f"partner among the most probable {hits}",
                 self._likely(),
-                *self._tested(),
                 *self.notes,
             ]
         )
@@ -153,14 +139,11 @@ class Evaluation(Shown):
             told = f"{self.pairs} pairs, of which {self.learned} WERE LEARNED FROM: too good"
         return told + "; too few to compare anything by" * self.few
 
-    def _area(self, name: str) -> str:
-        return f"{self.auc[name]:.3f} ± {self.auc_error[name]:.3f}"
-
     def _compared(self) -> list[str]:
         return [
-            f"  {self.auc[name]:.3f} by {words}: the model's {ALIKE[name]}s are "
+            f"  {self.auc[name]:.3f} by {words}: the model's marginals are "
             f"{self.auc_lead[name]:+.3f} ± {self.auc_lead_error[name]:.3f} beside it"
-            for name, words in self.rules.items()
+            for name, words in RULES.items()
         ]
 
     def _likely(self) -> str:
@@ -174,19 +157,8 @@ class Evaluation(Shown):
             return f"{told}; proven in [{low:.1f}, {high:.1f}] ({self.why})"
         return f"{told}; no theorem tells it from random ({self.why})"
 
-    def _tested(self) -> list[str]:
-        if self.log_likelihood_tested is None:
-            return []
-        middle, low, high = self.log_likelihood_tested
-        return [
-            f"log-likelihood {middle:.2f}, tested 95 % interval [{low:.2f}, {high:.2f}] (annealed "
-            f"importance sampling); {self.log_likelihood_random:.1f} at random"
-        ]
 
-
-def evaluate(
-    groups: Sequence[Held], tops: Sequence[int], notes: list[str], evidence: bool = False
-) -> Evaluation:
+def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> Evaluation:
     """Areas are averaged over cohorts, weighted by their pairs."""
     tops = [as_count(k, "top", least=1) for k in listed(tops)]
     ranked = [_ranks(held) for held in groups]
@@ -195,21 +167,24 @@ def evaluate(
     areas = {
         "marginal": _areas(groups, [held.pairing.tau for held in groups]),
         "score": _areas(groups, [held.score for held in groups]),
-        **{n: _areas(groups, [held.others[n] for held in groups]) for n in groups[0].others},
+        "logistic": _areas(groups, [held.logistic for held in groups]),
         "random": Area(0.5, np.zeros(people // 2)),
     }
-    own = {name: areas[ALIKE.get(name, name)] for name in areas}
-    hits = {k: [_by_pair(rank <= k, h.partner) for rank, h in zip(ranked, groups, strict=True)]
+    own = areas["marginal"]
+    leads = {n: Area(own.area - areas[n].area, own.pull - areas[n].pull) for n in RULES}
+    hits = {k: np.concatenate([_by_pair(r <= k, h.partner)
+                               for r, h in zip(ranked, groups, strict=True)])
             for k in tops}  # fmt: skip
+    came_true = [np.zeros(len(held.score)) for held in groups]
+    for hit, held in zip(came_true, groups, strict=True):
+        hit[held.pairing.structure.graph.index(_pairs(held.partner))] = 1.0
     return Evaluation(
         auc={name: found.area for name, found in areas.items()},
         auc_error={name: found.error for name, found in areas.items() if name != "random"},
-        auc_lead={name: own[name].area - found.area for name, found in areas.items()},
-        auc_lead_error={
-            name: Area(0.0, own[name].pull - found.pull).error for name, found in areas.items()
-        },
-        top={k: float(np.concatenate(hits[k]).mean()) for k in tops},
-        top_error={k: _mean_error(np.concatenate(hits[k])) for k in tops},
+        auc_lead={name: lead.area for name, lead in leads.items()},
+        auc_lead_error={name: lead.error for name, lead in leads.items()},
+        top={k: float(hit.mean()) for k, hit in hits.items()},
+        top_error={k: _mean_error(hit) for k, hit in hits.items()},
         top_random={
             k: sum(len(r) * min(1.0, k / (len(r) - 1)) for r in ranked) / people for k in tops
         },
@@ -220,10 +195,14 @@ def evaluate(
         log_likelihood_random=-sum(log_pairings(len(rank)) for rank in ranked),
         log_likelihood_error=_gain_error(groups),
         why=bounds[0].why,
+        calibration=Calibration.of_rare(
+            np.concatenate([held.pairing.tau for held in groups]),
+            np.concatenate(came_true),
+            unit=np.repeat(np.arange(len(groups)), [len(hit) for hit in came_true]),
+        ),
         pairs=people // 2,
         learned=sum(held.learned for held in groups),
         notes=notes,
-        log_likelihood_tested=_annealed(groups) if evidence else None,
     )  # fmt: skip
 
 
@@ -352,16 +331,6 @@ def _log_likelihood(held: Held) -> ProvenInterval:
     inside = log_z_interval(above) & halves_interval(pairing.structure, pairing.scores, side)
     reached = _reached(held)
     return ProvenInterval(reached - inside.upper[0], reached - inside.lower[0], inside.why)
-
-
-def _annealed(groups: Sequence[Held]) -> tuple[float, float, float]:
-    """Of all groups together: estimates add up, and the squares of how far their ends are."""
-    rng = np.random.default_rng(0)
-    found = [annealed(held.pairing.structure, held.pairing.scores, rng) for held in groups]
-    middle = sum(map(_reached, groups)) - sum(one.log_z for one in found)
-    below = np.sqrt(sum((one.high - one.log_z) ** 2 for one in found))
-    above = np.sqrt(sum((one.log_z - one.low) ** 2 for one in found))
-    return float(middle), float(middle - below), float(middle + above)
 
 
 def _bethe(held: Held) -> float:

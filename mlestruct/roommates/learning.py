@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -18,7 +18,6 @@ from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learners.convex import Learner
 from mlestruct.learning.loop import Loop, Told
-from mlestruct.roommates.frames import Column
 from mlestruct.roommates.leaks import Agreement
 from mlestruct.roommates.observed import ObservedGroup
 from mlestruct.roommates.people import Group, People
@@ -33,10 +32,6 @@ if TYPE_CHECKING:
 
 OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
 NEWTON, PART = 8, 2048  # steps, from nothing; pairs whose products are added up at a time
-Extra = Mapping[str, Callable[[Mapping[str, Column]], Array]]
-"""Features of one's own: from some people's columns to a symmetric (people × people) matrix."""
-Truth = Callable[[Mapping[str, Column]], Array]
-"""The scores that pairs were drawn by: from some people's columns to a symmetric matrix."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,6 @@ class Sample:
         people: People,
         blocks: Sequence[ObservedGroup],
         questions: Sequence[Question],
-        extra: Extra,
     ) -> Sample:
         """Blocks of one cohort (the first of its group's columns) are held out together."""
         batch = Batch.of(
@@ -61,7 +55,7 @@ class Sample:
             [block.pairs for block in blocks],
             weight=[block.weight for block in blocks],
         )
-        features = pair_features(batch, people, [b.members for b in blocks], questions, extra)
+        features = Pairs.of(batch, [people.codes[block.members] for block in blocks], questions)
         first = [block.group.key[:1] for block in blocks]
         return cls(batch, features, np.array([first.index(key) for key in first]))
 
@@ -148,24 +142,6 @@ def choose(
     return total, alphas[missed].tolist()
 
 
-def pair_features(
-    batch: Batch[Matching],
-    people: People,
-    members: Sequence[Ints],
-    questions: Sequence[Question],
-    extra: Extra,
-) -> Pairs:
-    """Features of the pairs among these members."""
-    planes = [[own(people.table.rows(rows).columns) for own in extra.values()] for rows in members]
-    return Pairs.of(
-        batch,
-        [people.codes[rows] for rows in members],
-        questions,
-        planes=planes if extra else None,
-        extra=tuple(extra),
-    )
-
-
 def logistic(sample: Sample) -> Array:
     """The baseline that looks at one pair at a time: is it one of those observed, or another?
 
@@ -194,14 +170,6 @@ def logistic(sample: Sample) -> Array:
     return np.asarray(theta[:-1])
 
 
-def constant(answers: Sequence[Answers], questions: Sequence[Question], extra: int) -> Array:
-    """The baseline that learns nothing: −1 on every difference, 1 on the same answer."""
-    weights = [np.zeros(len(question.weights)) for question in questions]
-    for weight, asked in zip(weights, answers, strict=True):
-        weight[0] = -1.0 if asked.role == "ordinal" else 1.0
-    return np.concatenate([np.empty(0), *weights, np.zeros(extra)])
-
-
 @dataclass(frozen=True)
 class Questions:
     """The questions of a fit: their answers, and what of them is compared."""
@@ -209,7 +177,6 @@ class Questions:
     answers: tuple[Answers, ...]
     indicators: bool
     neutral: bool
-    extra: Extra = field(default_factory=dict)
 
     @cached_property
     def questions(self) -> list[Question]:
@@ -226,11 +193,11 @@ class Questions:
     @property
     def names(self) -> list[str]:
         """A name for every weight."""
-        return [*(w for question in self.questions for w in question.weights), *self.extra]
+        return [w for question in self.questions for w in question.weights]
 
     @property
     def contrasts(self) -> Contrasts:
-        return Contrasts.of(self.answers, self.questions, list(self.extra))
+        return Contrasts.of(self.answers, self.questions)
 
 
 @dataclass(frozen=True)
@@ -256,11 +223,8 @@ class Knowledge:
         """The centred scores among some people."""
         from mlestruct.roommates.pairing import Worth
 
-        columns = people.table.rows(members).columns
-        extra = {name: own(columns) for name, own in self.asked.extra.items()}
         codes = people.codes[members]
-        questions = self.asked.questions_for(codes)
-        return Worth.of(questions, codes, self.fitted.model.theta, extra)
+        return Worth.of(self.asked.questions_for(codes), codes, self.fitted.model.theta)
 
     def pairing(self, people: People, group: Group) -> Pairing:
         """A group without rules or rooms."""
@@ -268,30 +232,19 @@ class Knowledge:
 
         return Pairing.of(people, group, self.worth(people, group.members), self.rho)
 
-    def held(self, people: People, block: ObservedGroup, truth: Truth | None = None) -> Held:
-        """People whose pairs are known, with the learned scores, the baselines' and the truth's."""
+    def held(self, people: People, block: ObservedGroup) -> Held:
+        """People whose pairs are known, with the learned scores and the baseline's."""
         from mlestruct.roommates.evaluation import Held
 
-        if truth is not None and not callable(truth):
-            raise ValueError(f"truth is a function of people's columns, not {truth!r:.40}")
-        asked, members = self.asked, block.members
+        members = block.members
         pairing = self.pairing(people, replace(block.group, members=members))
-        batch = Batch.of(Matching(len(members)), count=1)
-        questions = asked.questions_for(people.codes[members])
-        features = pair_features(batch, people, [members], questions, asked.extra)
+        batch, codes = Batch.of(Matching(len(members)), count=1), people.codes[members]
+        features = Pairs.of(batch, [codes], self.asked.questions_for(codes))
         partner = np.empty(len(members), dtype=np.int64)
         partner[block.pairs] = block.pairs[:, ::-1]
-        baseline = constant(asked.answers, asked.questions, len(asked.extra))
-        rules = {"constant": baseline, "logistic": self.logistic}
-        others = {name: features.potentials(theta) for name, theta in rules.items()}
-        if truth is not None:
-            none = np.empty((len(members), 0), dtype=np.int64)
-            plane = truth(people.table.rows(members).columns)
-            own = Pairs.of(batch, [none], [], planes=[[plane]], extra=["truth"])
-            others["ceiling"] = own.potentials(np.ones(1))
         known = np.isin(marks(people, members[block.pairs]), self.marks)
-        score = features.potentials(self.fitted.model.theta)
-        return Held(pairing, partner, score, others, int(known.sum()))
+        score, other = map(features.potentials, (self.fitted.model.theta, self.logistic))
+        return Held(pairing, partner, score, other, int(known.sum()))
 
     def summary(self) -> RoommateSummary:
         return RoommateSummary.of(self.asked.contrasts, self.told, self.fitted, self.notes)
@@ -312,10 +265,10 @@ class Knowledge:
         }
 
     @classmethod
-    def unpacked(cls, fitted: StoredFit, known: dict[str, Any], extra: Extra) -> Knowledge:
+    def unpacked(cls, fitted: StoredFit, known: dict[str, Any]) -> Knowledge:
         """The inverse of :meth:`packed`."""
         answers = tuple(Answers(**row) for row in known["answers"])
-        asked = Questions(answers, known["indicators"], known["neutral"], extra)
+        asked = Questions(answers, known["indicators"], known["neutral"])
         rest = known["logistic"], known["marks"], known["notes"]
         agreed = tuple(
             Agreement(**{**row, "blocks": tuple(map(tuple, row["blocks"]))})

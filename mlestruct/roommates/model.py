@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from mlestruct import Certificate, limits
-from mlestruct.errors import DataWarning, not_fitted, outside
+from mlestruct.errors import DataWarning, not_fitted, outside, refuse_removed
 from mlestruct.estimators import stored
 from mlestruct.estimators.convergence import Ending
 from mlestruct.estimators.params import Parameters
@@ -24,11 +24,9 @@ from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import table
 from mlestruct.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
 from mlestruct.roommates.learning import (
-    Extra,
     Knowledge,
     Questions,
     Sample,
-    Truth,
     learn,
     logistic,
     marks,
@@ -73,8 +71,7 @@ class RoommateModel(Parameters):
     Columns are named by themselves or by patterns (``"q*"``). ``ordinal`` answers are numbers
     compared by |difference|, ``binary`` and ``categorical`` ones by same or different. With
     ``answers`` every unordered pair of levels has a weight as well: that takes thousands of pairs,
-    or a large ``alpha``. ``extra`` are features of your own: names, and functions from some
-    people's columns to a symmetric (people × people) matrix.
+    or a large ``alpha``.
 
     People are paired within a ``cohort`` (a column; None: all are one) and only with the ``same``
     values in those columns. Where (nearly) all observed pairs agree in another column, ``assign``
@@ -119,7 +116,6 @@ class RoommateModel(Parameters):
     ignore: Names = ()
     protected: Names = ()
     answers: bool = False
-    extra: Extra | None = None
     partners: Sequence[str] = ("id_a", "id_b")
     room: Names = ()
     partner: Names = ()
@@ -230,10 +226,10 @@ class RoommateModel(Parameters):
             warnings.warn(doubt, DataWarning, stacklevel=outside())
         notes = [*given.said, *notes, *idle, *odd]
         notes += in_words(leak for leak in leaking if leak.rule and leak.column not in asked_of)
-        asked = Questions(known, self.answers, self.missing == "neutral", self.extra or {})
+        asked = Questions(known, self.answers, self.missing == "neutral")
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
-        sample = Sample.of(everybody, blocks, asked.questions, asked.extra)
+        sample = Sample.of(everybody, blocks, asked.questions)
         again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
         keys = [block.group.key[0] for block in blocks if self.cohort is not None]
         cohorts = tuple(dict.fromkeys(str(written(key)) for key in keys))
@@ -437,35 +433,29 @@ class RoommateModel(Parameters):
                 del pairing.__dict__["beliefs"]
         return found
 
-    def together(self, people: People, pairs: Any = None) -> list[tuple[Any, Any]]:
-        """The pairs of a table of pairs, as two ids each; ``people`` are those of a plan."""
-        columns = replace(self._columns, weight=None)
-        rows = read_pairs(pairs, people, columns).rows
-        return [(people.ids[a], people.ids[b]) for a, b in rows.tolist()]
-
     def evaluate(
         self,
         people: Any,
         pairs: Any = None,
         top: Sequence[int] = (1, 5, 10),
-        truth: Truth | None = None,
-        evidence: bool = False,
         *,
         max_seconds: float | None = None,
+        **removed: object,
     ) -> Evaluation:
         """Judge on people and pairs that were not learned from; who is in no pair is left out.
 
-        The result's first line counts the pairs that were learned from. Where pairs were generated,
-        ``truth`` computes the scores they were drawn by: nothing can be better than these.
-        ``evidence`` adds the log-likelihood to a fraction of a nat, by annealing. After
-        ``max_seconds`` probabilities are as good as was found by then: bounds hold, ranks by
-        probability are rough, and a warning and ``notes`` say so.
+        The result's first line counts the pairs that were learned from. After ``max_seconds``
+        probabilities are as good as was found by then: bounds hold, ranks by probability are rough,
+        and a warning and ``notes`` say so.
         """
         from mlestruct.roommates.evaluation import evaluate
 
+        for name in removed:
+            refuse_removed(f"evaluate({name}=)")
+            raise TypeError(f"evaluate() has no argument {name!r}")
         with self._limited(max_seconds, "evaluate"):
-            groups, notes = self._held(people, pairs, truth)
-            found = evaluate(groups, top, notes, evidence)
+            groups, notes = self._held(people, pairs)
+            found = evaluate(groups, top, notes)
             if (limit := limits.cut()) is not None:
                 found = replace(found, notes=[*found.notes, limit.words()])
         return found
@@ -479,16 +469,14 @@ class RoommateModel(Parameters):
         right = [group.pairing.solution.partner == group.partner for group in groups]
         return float(np.concatenate(right).mean())
 
-    def _held(
-        self, people: Any, pairs: Any, truth: Truth | None = None
-    ) -> tuple[list[Held], list[str]]:
+    def _held(self, people: Any, pairs: Any) -> tuple[list[Held], list[str]]:
         """Every group of the people in pairs, to judge on; and in words who is left out."""
         read = self._read(people)
         columns = replace(self._columns, weight=None)
         observed = read_pairs(pairs, read, columns)
         blocks, notes = blocks_of(observed, read, "compare with")
         notes += observed.doubts
-        held = [self._known.held(read, block, truth) for block in blocks]
+        held = [self._known.held(read, block) for block in blocks]
         return held, [*read.notes, *notes]
 
     def summary(self) -> RoommateSummary:
@@ -519,11 +507,11 @@ class RoommateModel(Parameters):
 
     @classmethod
     def load(cls, path: stored.Path, **again: Any) -> Self:
-        """A saved model; ``extra`` features are code, so pass them ``again``."""
+        """A saved model."""
         settings, fitted, learned = stored.read(path, cls.__name__, again)
         with stored.loading(path, cls.__name__):
             model = cls().set_params(**settings)
-            model._keep(Knowledge.unpacked(fitted, learned, model.extra or {}))
+            model._keep(Knowledge.unpacked(fitted, learned))
         return model
 
 

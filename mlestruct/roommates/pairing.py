@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -27,7 +27,7 @@ KEPT = ("structure", "scores", "beliefs", "place")  # what does not depend on th
 
 @dataclass(frozen=True)
 class Worth:
-    """A group's scores in parts: a table for each question, a matrix for each feature of one's own.
+    """A group's scores in parts: a table for each question.
 
     Every person's mean over the others is 0 in every part. A perfect matching's total changes by
     a constant only, so nothing else could have been learned from pairs.
@@ -35,45 +35,28 @@ class Worth:
 
     questions: tuple[Question, ...]
     codes: Ints = field(repr=False)
-    extra: Mapping[str, Array] = field(repr=False)
 
     @classmethod
-    def of(
-        cls, questions: Sequence[Question], codes: Ints, theta: Array, extra: Mapping[str, Array]
-    ) -> Self:
-        """From the weights of :class:`Pairs` and the matrices of one's own, not yet weighted."""
+    def of(cls, questions: Sequence[Question], codes: Ints, theta: Array) -> Self:
+        """From the weights of :class:`Pairs`."""
         ends = np.cumsum([len(q.weights) for q in questions], dtype=np.int64)
-        *parts, own = np.split(theta, ends)
-        centres = []
-        for question, codes_of, weights in zip(questions, codes.T, parts, strict=True):
+        found = []
+        for question, own, weights in zip(questions, codes.T, np.split(theta, ends), strict=False):
             table = np.tensordot(weights, question.tables, 1)
-            counts = np.bincount(codes_of, minlength=len(table)).astype(float)
-            worth = centred(table, counts)[None]
-            centres.append(Question(question.name, question.levels, (question.name,), worth))
-        ones = np.ones(len(codes))
-        planes = {
-            name: weight * centred(plane, ones)
-            for (name, plane), weight in zip(extra.items(), own, strict=True)
-        }
-        return cls(tuple(centres), codes, planes)
+            worth = centred(table, np.bincount(own, minlength=len(table)).astype(float))[None]
+            found.append(Question(question.name, question.levels, (question.name,), worth))
+        return cls(tuple(found), codes)
 
     def scores(self, beds: int) -> Array:
         """Of all pairs u < v of the people and some empty beds, which are worth 0 to everybody."""
         codes = np.pad(self.codes, ((0, beds), (0, 0)), constant_values=-1)
-        planes = [np.pad(plane, (0, beds)) for plane in self.extra.values()]
-        batch = Batch.of(Matching(len(codes)), count=1)
-        whole = np.stack(planes) if planes else np.empty((0, len(codes), len(codes)))
-        pairs = Pairs.of(batch, [codes], self.questions, planes=[whole], extra=tuple(self.extra))
+        pairs = Pairs.of(Batch.of(Matching(len(codes)), count=1), [codes], self.questions)
         return pairs.potentials(np.ones(pairs.d))
 
     def parts(self, a: int, b: int) -> dict[str, float]:
         """What each question adds to the score of two people."""
-        first, second = self.codes[[a, b]]
-        asked = {
-            question.name: float(question.tables[0, i, j])
-            for question, i, j in zip(self.questions, first, second, strict=True)
-        }
-        return asked | {name: float(plane[a, b]) for name, plane in self.extra.items()}
+        asked = zip(self.questions, *self.codes[[a, b]], strict=True)
+        return {question.name: float(question.tables[0, i, j]) for question, i, j in asked}
 
 
 def centred(table: Array, counts: Array) -> Array:
@@ -276,14 +259,10 @@ def likely(
     With ``each``, only pairs that are among either person's so many most probable ones.
     """
     count = None if count is None else as_count(count, "count", least=1)
-    if each is not None:
-        k = as_count(each, "each", least=1)
-        parts = [_of_each(pairing, k) for pairing in pairings]
-    else:
-        parts = [_pairs(pairing, count) for pairing in pairings]
-    ends, tau, scores = (
-        part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True)
-    )
+    each = None if each is None else as_count(each, "each", least=1)
+    parts = [_pairs(pairing, count) if each is None else _of_each(pairing, each)
+             for pairing in pairings]  # fmt: skip
+    ends, tau, scores = map(np.concatenate, zip(*parts, strict=True))
     group = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     order = np.argsort(-tau)[:count]  # stable sorting takes three times as long
     labels = np.array([pairing.group.label for pairing in pairings], dtype=object)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -36,7 +36,7 @@ EACH = 10  # most probable partners of everybody in probabilities.csv
 REASONS, SLIGHT = 2, 0.05  # answers named for and against a pair; |log odds| not worth a word
 NEAR, TOP = 2, 3  # other partners named for a person; answers named on top
 MOST = 6.0  # |log factor| that is drawn; intervals beyond run off the chart
-BASELINES = ("random", "logistic", "score", "constant", "ceiling")  # probabilities, then scores
+BASELINES = ("random", "logistic", "score")
 SECTIONS = (
     ("plan", "The plan"),
     ("effects", "What matters"),
@@ -81,7 +81,6 @@ class Report:
     people: Table
     plan: Plan
     evaluation: Evaluation | None = None
-    calibration: Calibration | None = None
     names: str | None = None
     protected: bool = False
     files: ClassVar = ("pairs.csv", "probabilities.csv", "report.html")
@@ -104,11 +103,8 @@ class Report:
         for name in rules:
             refuse_removed(f"Report.of({name}=)")
         plan = model.assign(people, **rules)
-        evaluation = calibration = None
-        if pairs is not None:
-            evaluation = model.evaluate(people, pairs)
-            calibration = _calibration(plan, model.together(plan.people, pairs))
-        return cls(model, people, plan, evaluation, calibration, names, protected)
+        evaluation = None if pairs is None else model.evaluate(people, pairs)
+        return cls(model, people, plan, evaluation, names, protected)
 
     def write(self, folder: str | os.PathLike[str], each: int | None = EACH) -> list[Path]:
         """The plan (with those who stay single), probabilities, and the page: the paths of these.
@@ -171,7 +167,7 @@ class Report:
                 (k, _rate(share, found.top_error[k]), percent(found.top_random[k]))
                 for k, share in found.top.items()
             ] if found else [],
-            calibration=_calibrated(self.calibration),
+            calibration=_calibrated(found.calibration) if found else [],
             certificate=summary.certificate,
             share=_small(summary.certificate.relative),
             gap=f" by more than {number(gap, 1)}" if gap > 1e-6 else "",
@@ -223,28 +219,8 @@ class Report:
         return lambda person: f"{person} ({known[person]})"
 
 
-def _calibration(plan: Plan, true: Iterable[tuple[Any, Any]]) -> Calibration:
-    """Every possible pair's probability against whether it came about."""
-    row, group = plan.people.row, plan.people.group_of
-    known = [(row[a], row[b]) for a, b in true if a in row and b in row]
-    probability, came_true, unit = [], [], []
-    for k, pairing in enumerate(plan.pairings):
-        place = pairing.place
-        mine = [(place[a], place[b]) for a, b in known if group[a] == k]
-        hit = np.zeros(pairing.structure.size)
-        hit[pairing.structure.graph.index(mine)] = 1.0
-        people_only = (pairing.structure.ends < len(pairing.ids)).all(axis=1)
-        probability.append(pairing.tau[people_only])
-        came_true.append(hit[people_only])
-        unit.append(np.full(len(probability[-1]), k))
-    every = np.concatenate(probability), np.concatenate(came_true)
-    return Calibration.of_rare(*every, unit=np.concatenate(unit))
-
-
-def _calibrated(found: Calibration | None) -> list[list[Any]]:
+def _calibrated(found: Calibration) -> list[list[Any]]:
     """How many pairs, their predicted probability, and how many came true, with an interval."""
-    if found is None:
-        return []
     rates = zip(found.predicted, found.observed, *found.interval, strict=True)
     return [[n, *map(percent, row)] for n, row in zip(found.count.tolist(), rates, strict=True)]
 
@@ -259,17 +235,10 @@ def _small(share: float) -> str:
 
 
 def picks(found: Evaluation) -> str:
-    """How often the right pair is picked, by the model and by simpler rules, and if that differs.
-
-    The model's probabilities stand beside those of others, and its scores beside theirs.
-    """
-    others = [
-        words(f"baseline {name}", share=f"{100 * found.auc[name]:.0f}")
-        for name in BASELINES
-        if name in found.auc
-    ]
-    lead, error = found.auc_lead.get("logistic", 0.0), found.auc_lead_error.get("logistic", 0.0)
-    told = "told apart" if lead > 2 * error else "not told apart"
+    """How often the right pair is picked, by the model and by simpler rules."""
+    others = [words(f"baseline {n}", share=f"{100 * found.auc[n]:.0f}") for n in BASELINES]
+    apart = found.auc_lead["logistic"] > 2 * found.auc_lead_error["logistic"]
+    told = "told apart" if apart else "not told apart"
     model, own = (f"{100 * part['marginal']:.0f}" for part in (found.auc, found.auc_error))
     return words("picks", model=model, error=own, others=", ".join(others), told=words(told))
 
@@ -315,14 +284,11 @@ def matters(summary: RoommateSummary, asked: Sequence[Answers]) -> str:
 def effect(found: PairContrast, asked: Sequence[Answers], times: bool = True) -> str:
     """A contrast in words, and how many times as often people share by it."""
     column, name = found.column, found.name
-    own = next((answers for answers in asked if answers.column == column), None)
     values = {"column": column}
-    if own is None:
-        key, values["column"] = "own feature", name
-    elif name == f"{column} same":
+    if name == f"{column} same":
         key = "same"
     elif name == f"{column} |difference|":
-        levels = own.levels
+        levels = next(answers.levels for answers in asked if answers.column == column)
         steps = {b - a for a, b in pairwise(levels)}
         key = "per unit" if steps != {1} else "differ" if len(levels) == 2 else "per step"
     else:

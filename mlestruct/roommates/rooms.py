@@ -19,8 +19,12 @@ from mlestruct.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Ints
 
 SIZES = (1, 2, 4)
-CAPACITY = ("size", "capacity", "beds", "places")  # the column of a room's size; one of them
-ACCESSIBLE, FIXED = "accessible", "fixed"
+ACCESSIBLE = "accessible"
+SAID = {  # by the names of a column, one of which may be there
+    ("size", "capacity", "beds", "places"): "how large a room is",
+    ("fixed",): "who is to be in a room",
+    (ACCESSIBLE,): "which rooms are accessible",
+}
 YES = frozenset(
     ("yes", "y", "true", "1", "x", "ja", "j", "wahr", "oui", "o", "si", "sí", "sim", "tak", "ano")
 )
@@ -48,23 +52,26 @@ def rooms_of(
     table: Table, people: People, columns: Sequence[str], fixed: Fixed
 ) -> list[list[Room]]:
     """The rooms that each group fills: fixed ones first, then in the table's order."""
-    table = _usual(table)
+    size, named, accessible = _columns_of(table, columns)
     names = table.labels("room")
-    _doubt_sizes(table, columns)
-    fixed = _fixed(table, people, names, fixed)
-    accessible = _yes(table, ACCESSIBLE) if ACCESSIBLE in table.names else [False] * len(names)
-    sizes, capacity = _sizes(table)
+    fixed_in = _fixed(table, people, names, fixed, named)
+    served = [False] * len(names) if accessible is None else _yes(table, accessible)
+    sizes: list[Any] = [2] * len(names)
+    if size is not None:  # a remark in one cell makes text of the others
+        sizes = [c if (n := number(c)) is None else n for c in table.as_written(size).tolist()]
     given: list[list[Room]] = [[] for _ in people.groups]
     faults = [*_nameless(table, names), *_of_nobody(table, people, columns)]
     for row, owner in enumerate(_owners(table, people, columns)):
-        who = fixed.get(row, ())
-        fault = _fault(names[row], sizes[row], who, table, row, capacity)
+        who = fixed_in.get(row, ())
+        fault = _fault(names[row], sizes[row], who)
+        if fault.startswith("room") and table.places is not None:
+            fault = f"{table.at(row, size)}: {fault}"
+        if not fault and owner is None and who:
+            fault = f"fixed: room {names[row]!r} belongs to no group of these people"
         if fault:
             faults.append(fault)
         elif owner is not None:
-            given[owner].append(Room(names[row], int(sizes[row]), who, accessible[row]))
-        elif who:
-            faults.append(f"fixed: room {names[row]!r} belongs to no group of these people")
+            given[owner].append(Room(names[row], int(sizes[row]), who, served[row]))
     refuse(faults)
     _refuse_misplaced(people, given)
     needing = needs(people)
@@ -74,32 +81,24 @@ def rooms_of(
     ]
 
 
-def _usual(table: Table) -> Table:
-    """With ``fixed`` and ``accessible`` called so, however they are spelled: Fixed, FIXED."""
-    alike = {n: n.casefold() for n in table.names if n.casefold() in (FIXED, ACCESSIBLE)}
-    twice = [n for n in set(alike.values()) if list(alike.values()).count(n) > 1]
-    if twice:
-        raise ValueError(f"{table.file}two columns are called {twice[0]!r} but for capitals")
+def _columns_of(table: Table, columns: Sequence[str]) -> list[str | None]:
+    """The columns of size, of who is fixed and of accessible rooms, however they are spelled.
 
-    def renamed(columns: Mapping[str, Any]) -> dict[str, Any]:
-        return {alike.get(name, name): column for name, column in columns.items()}
-
-    return replace(
-        table, columns=renamed(table.columns), written=table.written and renamed(table.written)
-    )
-
-
-def _doubt_sizes(table: Table, columns: Sequence[str]) -> None:
-    """Where nothing says how large rooms are, a column that might: Betten, 1, 2, 4."""
-    used = {"room", FIXED, ACCESSIBLE, *CAPACITY, *columns}
-    if any(name.casefold() in CAPACITY for name in table.names):
-        return
-    for name in table.names:
+    Where nothing says how large rooms are, a column that might is asked about: Betten, 1, 2, 4.
+    """
+    found: list[str | None] = []
+    for known, what in SAID.items():
+        own = [name for name in table.names if name.casefold() in known]
+        if len(own) > 1:
+            raise ValueError(f"{table.file}both {own[0]!r} and {own[1]!r} say {what}")
+        found.append(own[0] if own else None)
+    for name in table.names if found[0] is None else ():
         column = table.columns[name]
         small = column.dtype.kind == "i" and len(column) and 0 < column.min() <= column.max() <= 9
-        if name not in used and small:
+        if small and name not in {"room", *columns, *found}:
             words = f"{table.file}no column 'size', so all rooms are for 2; is it {name!r}?"
             warnings.warn(words, DataWarning, stacklevel=outside())
+    return found
 
 
 def needs(people: People) -> set[int]:
@@ -122,47 +121,36 @@ def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
 def _of_nobody(table: Table, people: People, columns: Sequence[str]) -> list[str]:
     """Rooms that do not say which group they are for; and groups that look like another."""
     faults: list[str] = []
-    for k, name in enumerate(columns):
-        if name in table.names:
-            faults += without(table, [name])
-            there = {written(group.key[k]) for group in people.groups}
-            cells = [cell for cell in table.labels(name) if cell is not None]
-            gone = [own for own in dict.fromkeys(map(written, cells)) if own not in there]
-            like = {folded(str(own)): own for own in there}
-            near = [f"{own!r} (is it {like[key]!r}?)"
-                    for own in gone if (key := folded(str(own))) in like]  # fmt: skip
-            if near:
-                faults.append(f"{table.file}nobody is of {name} {', '.join(near)}")
+    for k, name in [(k, name) for k, name in enumerate(columns) if name in table.names]:
+        faults += without(table, [name])
+        there = {written(group.key[k]) for group in people.groups}
+        gone = [own for own in dict.fromkeys(map(written, table.labels(name))) if own not in there]
+        like = {folded(str(own)): own for own in there}
+        near = [
+            f"{own!r} (is it {like[key]!r}?)"
+            for own in gone
+            if own is not None and (key := folded(str(own))) in like
+        ]
+        faults += [f"{table.file}nobody is of {name} {', '.join(near)}"] if near else []
     return faults
-
-
-def _sizes(table: Table) -> tuple[list[Any], str | None]:
-    """How many people every room is for, and the column that says so."""
-    found = [name for name in table.names if name.casefold() in CAPACITY]
-    if len(found) > 1:
-        raise ValueError(f"{table.file}both {found[0]!r} and {found[1]!r} say how large a room is")
-    if not found:
-        return [2] * len(table), None
-    cells = table.as_written(found[0]).tolist()  # a remark in one cell makes text of the others
-    return [cell if (n := number(cell)) is None else n for cell in cells], found[0]
 
 
 def _yes(table: Table, column: str) -> list[bool]:
     """A column of yes and no, blank for no."""
-    out, faults = [], []
-    for row, value in enumerate(table.labels(column)):
-        word = "" if value is None else str(written(value)).casefold()
-        out.append(word in YES)
-        if word not in YES and word not in NO and word:
-            faults.append(f"{table.at(row, column)}: {column!r} is yes or no, not {value!r}")
-    refuse(some(faults))
-    return out
+    cells = table.labels(column)
+    words = ["" if value is None else str(written(value)).casefold() for value in cells]
+    refuse(some(
+        f"{table.at(row, column)}: {column!r} is yes or no, not {cells[row]!r}"
+        for row, word in enumerate(words)
+        if word and word not in YES | NO
+    ))  # fmt: skip
+    return [word in YES for word in words]
 
 
 def _fixed(
-    table: Table, people: People, names: Sequence[Any], given: Fixed
+    table: Table, people: People, names: Sequence[Any], given: Fixed, column: str | None
 ) -> dict[int, tuple[int, ...]]:
-    """Who is to be in which room, by rows: from the mapping, and from the column ``fixed``."""
+    """Who is to be in which room, by rows: from the mapping, and from a column of the table."""
     row_of = {written(name): row for row, name in enumerate(names)}
     found: dict[int, list[int]] = {}
     for name, who in given.items():
@@ -172,12 +160,11 @@ def _fixed(
             raise ValueError(f"fixed: room {name!r} has {who!r}; expected a list of ids")
         where = f"fixed room {name!r}"
         found[row_of[written(name)]] = [people.find(person, where) for person in who]
-    cells = table.labels(FIXED) if FIXED in table.names else []
-    for row, cell in enumerate(cells):
+    for row, cell in enumerate(() if column is None else table.labels(column)):
         if cell is not None:
             whole = people.known(cell, True)
             parts = ids_in(str(cell), lambda word: people.known(word, True) is not None)
-            where = f"{table.at(row, FIXED)}: fixed room {names[row]!r}"
+            where = f"{table.at(row, column)}: fixed room {names[row]!r}"
             mine = [people.find(p, where, True) for p in parts] if whole is None else [whole]
             found[row] = list(dict.fromkeys([*found.get(row, []), *mine]))
     return {row: tuple(who) for row, who in found.items()}
@@ -197,21 +184,17 @@ def _refuse_misplaced(people: People, given: Sequence[Sequence[Room]]) -> None:
                 raise ValueError(f"fixed: {who!r} has room {home[row]!r} and room {room.name!r}")
 
 
-def _fault(
-    name: Any, size: Any, who: Sequence[int], table: Table, row: int, capacity: str | None
-) -> str:
+def _fault(name: Any, size: Any, who: Sequence[int]) -> str:
     """Why this room cannot be planned; nothing for one that can."""
-    place = "" if table.places is None else f"{table.at(row, capacity)}: "
     if size is None or size != size:
-        return f"{place}room {name!r} has no size; say how many people it is for: 1, 2 or 4"
+        return f"room {name!r} has no size; say how many people it is for: 1, 2 or 4"
     if size not in SIZES:
         return (
-            f"{place}room {name!r} is for {written(size)}; rooms for 1, 2 and 4 can be planned (a "
-            "four is two pairs that go well together); fill others by hand and leave those people "
-            "out"
+            f"room {name!r} is for {written(size)}; rooms for 1, 2 and 4 can be planned (a four is "
+            "two pairs that go well together); fill others by hand and leave those people out"
         )
     if who and (len(who) != 4 if size > 2 else len(who) > size):
-        return f"{place}fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
+        return f"fixed: room {name!r} for {int(size)} cannot be fixed to {len(who)} people"
     return ""
 
 
@@ -259,26 +242,20 @@ def housed(
     Who needs an accessible room gets one first; the others get the remaining ones last.
     """
     places: list[Any] = [None] * len(homes)
-    if not rooms:
-        return places
-    free = list(rooms)
-    served = [bool(set(needing) & set(home.tolist())) for home in homes]
-    order = sorted(range(len(homes)), key=lambda h: (not _fixed_in(homes[h], rooms), not served[h]))
-    for h in order:
+    sets, free = [set(home.tolist()) for home in homes], list(rooms)
+    fixed = [next((room for room in rooms if own & set(room.fixed)), None) for own in sets]
+    served = [bool(own & set(needing)) for own in sets]
+    for h in sorted(
+        range(len(homes)) if rooms else (), key=lambda h: (not fixed[h], not served[h])
+    ):
         fits = [room for room in free if room.size == len(homes[h]) and not room.fixed]
-        if served[h]:
-            fits = [room for room in fits if room.accessible]
-        fits.sort(key=lambda room: bool(needing) and room.accessible)
-        mine = _fixed_in(homes[h], free) or next(iter(fits), None)
+        fits.sort(key=lambda room: room.accessible != served[h] and bool(needing))
+        mine = fixed[h] or next(iter(fits), None)
         if mine is None or (served[h] and not mine.accessible):
             return []
         free.remove(mine)
         places[h] = mine.name
     return places
-
-
-def _fixed_in(home: Ints, rooms: Sequence[Room]) -> Room | None:
-    return next((room for room in rooms if set(room.fixed) & set(home.tolist())), None)
 
 
 class Placed(tuple[Hashable, ...]):

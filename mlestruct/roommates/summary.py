@@ -35,10 +35,8 @@ class Contrasts:
     matrix: Array = field(repr=False)
 
     @classmethod
-    def of(
-        cls, answers: Sequence[Answers], questions: Sequence[Question], extra: Sequence[str]
-    ) -> Self:
-        """In the order of the questions' weights, features of one's own last."""
+    def of(cls, answers: Sequence[Answers], questions: Sequence[Question]) -> Self:
+        """In the order of the questions' weights."""
         columns, names, blocks = [], [], [np.empty((0, 0))]
         for asked, question in zip(answers, questions, strict=True):
             one = len(question.weights) == 1
@@ -46,8 +44,7 @@ class Contrasts:
             columns += [asked.column] * len(named)
             names += named
             blocks.append(block)
-        matrix = block_diag(*blocks, np.eye(len(extra)))
-        return cls([*columns, *extra], [*names, *extra], np.asarray(matrix))
+        return cls(columns, names, np.asarray(block_diag(*blocks)))
 
 
 def _centred(asked: Answers, question: Question) -> tuple[list[str], Array]:

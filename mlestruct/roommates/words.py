@@ -18,9 +18,7 @@ REPORT = {
     "not told apart": "It is not told from the simple regression: they differ within the error.",
     "baseline random": "Guessing does so {share} times",
     "baseline score": "by its scores alone, without who else is there, it does so {share} times",
-    "baseline constant": "counting differences without learning {share}",
     "baseline logistic": "a simple regression on pairs {share}",
-    "baseline ceiling": "knowing the true rule {share}",
     "untested": "How good it is here is not known: nobody has said who shares with whom.",
     "matters most": "What matters most: {effects}.",
     "nothing sure": "No answer is surely of influence: too few pairs, or people do not mind.",
@@ -30,7 +28,6 @@ REPORT = {
     "same": "people with the same {column}",
     "per unit": "people one unit apart in {column}",
     "two answers": "{a} with {b} on {column}",
-    "own feature": "pairs with a unit more of {column}",
     # the plan
     "both say": "both answer {a} to {column}",
     "they say": "{a} and {b} on {column}",
@@ -42,10 +39,8 @@ REPORT = {
     # evaluation
     "marginal": "by probability",
     "score": "by score",
-    "constant": "differences alone",
     "random": "guessing",
     "logistic": "simple regression",
-    "ceiling": "the true rule",
     "likelihood": (
         "The log-likelihood of all {pairs} held-out pairs is about {estimate}, proven to be "
         "between {low} and {high}; pairing at random has {random}."

@@ -297,32 +297,8 @@ def hall():
     return ms.RoommateModel(ordinal=["night"]).fit(HALL, SHARE)
 
 
-def apart(columns):
-    """A true score of every two people."""
-    night = np.asarray(columns["night"], dtype=float)
-    return -np.abs(night[:, None] - night)
-
-
-@pytest.mark.parametrize(
-    ("truth", "says"),
-    [
-        (lambda c: np.zeros((2, 2)), "shape"),
-        (lambda c: np.arange(64.0).reshape(8, 8), "not symmetric"),
-        (lambda c: np.full((8, 8), np.nan), "not finite"),
-        (lambda c: np.zeros(64), "shape"),
-        ("x", "truth is a function"),
-        (apart(HALL), "truth is a function"),
-    ],
-)
-def test_a_truth_that_is_none_is_refused(truth, says, hall):
-    with pytest.raises(ValueError, match=says):
-        hall.evaluate(HALL, SHARE, truth=truth)
-
-
 def test_rooms_are_asked_about_in_odd_ways(hall):
     assert set(hall.evaluate(HALL, SHARE, top=2).top) == {2}
-    whole = hall.evaluate(HALL, SHARE, truth=lambda c: apart(c).astype(int))
-    assert str(whole) == str(hall.evaluate(HALL, SHARE, truth=apart))
     with pytest.raises(ValueError, match="a column is named by text, not 3"):
         ms.RoommateModel(ordinal=["night", 3]).fit(HALL, SHARE)
 

@@ -297,7 +297,6 @@ ROOMS = {
     "expected": lambda m, people, pairs, **limit: m.assign(people, decision="expected", **limit),
     "explain": explained,
     "evaluate": lambda m, people, pairs, **limit: m.evaluate(people, pairs, **limit),
-    "evidence": lambda m, people, pairs, **limit: m.evaluate(people, pairs, evidence=True, **limit),
     "probabilities": lambda m, people, pairs, **limit: m.probabilities(people, **limit),
 }
 
@@ -327,7 +326,7 @@ def test_room_mates_calls_answer_validly_wherever_time_runs_out(
             )
         elif door == "explain":
             assert found.contributions == whole.contributions
-        elif door in ("evaluate", "evidence"):
+        elif door == "evaluate":
             low, high = found.log_likelihood
             assert low <= whole.log_likelihood[1] + 1e-6
             assert high >= whole.log_likelihood[0] - 1e-6

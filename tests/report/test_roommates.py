@@ -149,7 +149,7 @@ def test_everybody_has_their_most_probable_partners_unless_all_are_asked_for(
 
 def test_calibration_counts_every_possible_pair_and_every_true_one(model, cohorts):
     report = Report.of(model, cohorts[2], cohorts[3])
-    found = report.calibration
+    found = report.evaluation.calibration
     assert found.count.sum() == 2 * 20 * 19 / 2
     assert (found.observed * found.count).sum() == pytest.approx(20)
 

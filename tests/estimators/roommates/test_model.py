@@ -49,24 +49,6 @@ def test_who_is_left_over_is_not_explained(fitted, year) -> None:
         fitted.explain(plan, plan.left_over[0])
 
 
-def test_features_of_ones_own(year) -> None:
-    """A matrix that repeats a question gives the question's own model."""
-    people, pairs = year(12, seed=12)
-
-    def apart(columns):
-        return np.abs(columns["tidy"][:, None] - columns["tidy"][None, :]).astype(float)
-
-    own = RoommateModel(extra={"apart": apart}, alpha=0.5).fit(people, pairs)
-    asked = RoommateModel(ordinal="tidy", alpha=0.5).fit(people, pairs)
-    np.testing.assert_allclose(own.coef_, asked.coef_, atol=1e-6)
-    assert own.names_ == ["apart"]
-    one, other = own.assign(people), asked.assign(people)
-    assert one.objective == pytest.approx(other.objective, abs=1e-6)
-    why = own.explain(one, 1)
-    assert why.contributions[0].column == "apart"
-    assert why.contributions[0].contribution == pytest.approx(why.score)
-
-
 def test_alpha_by_held_out_cohorts(year) -> None:
     (one, pairs), (two, more) = year(12, seed=13), year(12, seed=14, first=101, year=2)
     grid = (0.01, 1.0, 1000.0)
@@ -110,18 +92,6 @@ def test_a_file_predicts_the_same_bits_in_another_process(fitted, year, tmp_path
         str(fitted.summary()),
     ]
     assert run.stdout.splitlines() == "\n".join(expected).splitlines()
-
-
-def test_code_is_not_in_the_file(year, tmp_path) -> None:
-    people, pairs = year(8, seed=16)
-    extra = {"zero": lambda columns: np.zeros((len(columns["id"]),) * 2)}
-    model = RoommateModel(ordinal="tidy", extra=extra, alpha=0.5).fit(people, pairs)
-    model.save(tmp_path / "model.npz")
-    with pytest.raises(ValueError, match="saved without its extra, which is code"):
-        RoommateModel.load(tmp_path / "model.npz")
-    again = RoommateModel.load(tmp_path / "model.npz", extra=extra)
-    assert again.alpha == 0.5
-    assert again.assign(people).pairs == model.assign(people).pairs
 
 
 def test_a_fit_that_fails_changes_nothing(year) -> None:
