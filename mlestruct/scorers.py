@@ -43,7 +43,7 @@ def parts_right(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
 @_of_the_last_step
 def all_right(model: Any, X: Sequence[Any], y: Sequence[Any]) -> float:
     """Share of examples predicted without any mistake, of those of which a part is known."""
-    return float(np.mean(model._rights(model._given(X, y))[0] == 1.0))
+    return float(np.mean(model._rights(X, y)[0] == 1.0))
 
 
 @_of_the_last_step

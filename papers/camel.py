@@ -449,7 +449,7 @@ class Fold:
     def problem(self) -> tuple[SkipChainModel, Batch[Any], Features, Batch[Any], Features]:
         """Both as batches with features; attributes are those of the texts learned from."""
         model = SkipChainModel(skips, weights="seen")
-        model.prepare(self.X, self.y)
+        model.prepare(model.taken(self.X, self.y))
         batch = Batch.of(model.structures(self.X), model.encode(self.X, self.y))
         test = Batch.of(model.structures(self.unseen))
         return model, batch, model.features(batch, self.X), test, model.features(test, self.unseen)

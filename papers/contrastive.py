@@ -609,7 +609,7 @@ def held_out(X: list[Any], y: list[Any], kept: Any, part: Any, cliques: int) -> 
     """Sentences to learn from and others; attributes are those of the sentences learned from."""
     train, test = ([X[m] for m in kept], [y[m] for m in kept]), [X[m] for m in part]
     model = SkipChainModel(skips, words_of if cliques == 4 else None)
-    model.prepare(*train)
+    model.prepare(model.taken(*train))
     batch = ms.Batch.of(model.structures(train[0]), train[1])
     unseen = ms.Batch.of(model.structures(test))
     features = model.features(batch, train[0]), model.features(unseen, test)

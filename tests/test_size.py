@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         7522,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (3009, r"mlestruct/estimators/"),
+    "estimators": (2894, r"mlestruct/estimators/"),
     "families": (1727, r"mlestruct/families/"),
     "extras": (1621, r"mlestruct/"),
 }
-RAW = {"tests": 33921, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 33922, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
+    from mlestruct.estimators.base import Draws as Draws
     from mlestruct.estimators.base import Estimator as Estimator
     from mlestruct.estimators.calibration import Calibration as Calibration
     from mlestruct.estimators.graph import GraphModel as GraphModel
     from mlestruct.estimators.graph import GridModel as GridModel
     from mlestruct.estimators.matching import MatchingModel as MatchingModel
     from mlestruct.estimators.multi_label import MultiLabelModel as MultiLabelModel
-    from mlestruct.estimators.predictor import Draws as Draws
     from mlestruct.estimators.sequence import SequenceModel as SequenceModel
     from mlestruct.estimators.sequence import SkipChainModel as SkipChainModel
     from mlestruct.estimators.sequence import capitalised_pairs as capitalised_pairs

@@ -1,56 +1,55 @@
-"""What every estimator does: learn from examples, choose alpha, save and load."""
+"""What every estimator answers: predictions, probabilities, samples, judgements."""
 
 from __future__ import annotations
 
 import copy
-import os
-import reprlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+import warnings
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.engine import Engine
-from mlestruct.errors import refuse_removed
-from mlestruct.estimators import door
-from mlestruct.estimators.choosing import Scoring, how_chosen, judged, splits, winner
-from mlestruct.estimators.convergence import Ending
-from mlestruct.estimators.door import Given
-from mlestruct.estimators.predictor import Predictor
-from mlestruct.features import Dense, Features
-from mlestruct.features.base import squares
-from mlestruct.features.dense import alike, levelled
-from mlestruct.inference.choose import Inference, Route
-from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
-from mlestruct.learning.checkpoints import Unwritten
-from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
-from mlestruct.learning.regulariser import Regulariser
-from mlestruct.oracle.registry import AnyOracle
-from mlestruct.progress import watcher
-from mlestruct.statistics.affordability import MOST, advice
-from mlestruct.storage.digest import shown
-from mlestruct.structures.base import Array, as_numbers
-from mlestruct.structures.batch import Batch, Partial
-from mlestruct.structures.entropy import Rho
+from mlestruct import limits
+from mlestruct.errors import ConvergenceWarning, Unserved, refuse_removed
+from mlestruct.estimators.examples import Given, rng_of
+from mlestruct.estimators.trainable import Trainable
+from mlestruct.features.dense import levelled
+from mlestruct.inference.choose import Inference, named_inference
+from mlestruct.structures.base import Array, Ints, as_count, refuse_made
+from mlestruct.structures.batch import Batch, pinned, spans
 
 if TYPE_CHECKING:
+    from mlestruct.estimators.calibration import Calibration
     from mlestruct.estimators.summary import Summary
+    from mlestruct.inference.bounds import ProvenInterval
+    from mlestruct.inference.decoding import Decoded
+    from mlestruct.inference.predict import Marginals
     from mlestruct.statistics import Intervals
+    from mlestruct.statistics.evidence import Evidence
 
-Examples = tuple[Sequence[Any], Sequence[Any]]
-Penalty = Literal["raw", "standardised"]
-KINDS = "biufU"  # of arrays that model files hold: see files.py
-UNEVEN = 1e5  # columns of whose sizes the largest is so many of the smallest are no accident
-QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
-DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
+Decision = Literal["map", "expected"]
+NOTHING: Ints = np.zeros(0, dtype=np.int64)  # the outcome of an example without a part
+DROWNED = 1e6  # scores of which that much may be what all outcomes share: the rest loses digits
+PRECISION = 1e-4  # relative gap of marginals by Frank-Wolfe, where the fit's own is coarser
 RECALIBRATED = "to calibrate probabilities"
-FREE = ("workers", "engine", "progress")  # settings that change no bit
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class Estimator(Predictor):
+@dataclass(frozen=True)
+class Draws:
+    """``outcomes[m]`` are the samples of example m; ``how`` says in words what they are.
+
+    ``exact``: independent draws of the model's distribution.
+    """
+
+    outcomes: list[list[Any]]
+    exact: bool
+    how: str
+
+
+class Estimator(Trainable):
     """Learn weights of a structured output from outcomes, with nothing but a MAP solver.
 
     ``learner`` is a name in ``mlestruct.learners.LEARNERS``, or what makes one: for settings of its
@@ -83,278 +82,262 @@ class Estimator(Predictor):
     1, or its column's root mean square). A ``fit`` that fails leaves the estimator as it was.
     """
 
-    learner: str | Callable[..., Learns] = "mle_struct"
-    rho: Rho = None
-    alpha: float | Sequence[float] = 1.0
-    penalty: Penalty = "raw"
-    l1: float = 0.0
-    bounds: tuple[ArrayLike, ArrayLike] | None = None
-    oracle: AnyOracle = None
-    solver: Route = "auto"
-    infer: str | Inference | None = None
-    tol: float = 1e-3
-    max_rounds: int = 1000
-    max_seconds: float | None = None
-    workers: int = 1
-    engine: Engine | str | None = None
-    held_out: float = 0.25
-    scoring: Scoring = None
-    folds: int | None = None
-    one_standard_error: bool = False
-    random_state: int | np.random.Generator | None = 0
-    progress: bool | None = None
-    learns: ClassVar[tuple[str, ...]] = ()
-    """The attributes that :meth:`prepare` makes."""
-    instead: ClassVar[str] = "learn from the examples of which every label is known, and give those"
-    """What to do for intervals where labels are missing."""
+    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
+        """The names of the weights as an array, in the order of ``coef_``."""
+        self._check_fitted()
+        return np.array(self.names(), dtype=object)
 
-    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
-        """Take from all of the training data what encoding needs, such as the labels."""
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the columns, where the examples learned from were frames."""
+        if self._columns is None or not hasattr(self, "coef_"):
+            raise AttributeError(
+                "feature_names_in_: no frames with named columns were learned from"
+            )
+        return np.array(self._columns, dtype=object)
 
-    def known(self, given: Given) -> Given:
-        """The examples to learn from: by default all, as they are given."""
-        return given
+    def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
+        """The most probable outcome, or (``expected``) the one with most parts expected right.
 
-    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
-        """The batch to learn from, its parts weighed where the outcomes or settings say so."""
-        return batch
+        A :class:`ConvergenceWarning` counts the answers that are not proven to be the best.
+        """
+        given = self._given(X)
+        found = self._decided(given, decision)
+        open_ = found.upper[~found.proven] - found.scores[~found.proven]
+        if len(open_):
+            warnings.warn(
+                f"{type(self).__name__}: {len(open_)} of {len(X)} answers are not proven best and "
+                f"may score up to {open_.max():.2g} less than the best; decode(X) tells which, an "
+                "exact oracle may prove more",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self._presented(given, found.outcomes)
 
-    def fit(
+    def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
+        """What ``predict`` answers, with every answer's own score and a bound on the best score."""
+        given = self._given(X)
+        found = self._decided(given, decision)
+        values = np.zeros((2, len(given.every)))
+        values[:, list(given.places)] = found.scores, found.upper
+        outcomes = self._presented(given, found.outcomes)
+        return replace(found, outcomes=outcomes, scores=values[0], upper=values[1])
+
+    def _presented(self, given: Given, outcomes: Sequence[Any]) -> list[Any]:
+        found = map(self.present, given.X, outcomes)
+        return given.answers(found, lambda x: self.present(x, NOTHING))
+
+    def _decided(self, given: Given, decision: Decision) -> Decoded:
+        if decision not in ("map", "expected"):
+            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
+        if len(given.X):
+            return self._decide(*self._scored(given, level=False), decision)
+        from mlestruct.inference.decoding import Decoded
+
+        return Decoded([], np.zeros(0), np.zeros(0))
+
+    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
+        from mlestruct.inference.decoding import decode
+
+        if decision == "expected":
+            tau = self._marginals(batch, scores).tau
+            gains = [batch.structure(m).gain(tau[batch.coordinates(m)]) for m in range(len(batch))]
+            scores = np.concatenate(gains)
+        return decode(batch, scores, self._oracle())
+
+    def predict_marginals(
+        self, X: Sequence[Any], *, max_seconds: float | None = None
+    ) -> list[Array]:
+        """The (pseudo-)probability of every part, in the shape of the outcomes.
+
+        By the inference that ``summary()`` names, which also says where they need calibration.
+        ``max_seconds`` (default: the estimator's own) is for all examples together. Those that were
+        not reached by then have the probabilities that inference starts from, or NaN where it needs
+        the answers of a solver of your own; a :class:`ConvergenceWarning` counts what is not
+        proven.
+        """
+        with self._limited(max_seconds):
+            given, tau = self._given(X), list[Array]()
+            if len(given.X):
+                batch, scores = self._scored(given)
+                flat = self._marginals(batch, scores).tau
+                for m, x in enumerate(given.X):
+                    tau.append(self.shape(x, batch.structure(m), flat[batch.coordinates(m)]))
+        return given.answers(tau, lambda x: self.shape(x, None, np.zeros(0)))
+
+    def potentials(self, X: Sequence[Any]) -> list[Array]:
+        """Scores of every coordinate as a flat array, Φθ and what was known beforehand.
+
+        What a solver of your own maximises: minus what it would call costs.
+        """
+        given, found = self._given(X), list[Array]()
+        if len(given.X):
+            batch, scores = self._scored(given, level=False)
+            found = [scores[batch.coordinates(m)] for m in range(len(batch))]
+        return given.answers(found, lambda x: np.zeros(0))
+
+    def sample(
         self,
         X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
+        count: int = 1,
+        random_state: int | np.random.Generator | None = None,
         *,
-        validation: Examples | None = None,
-        checkpoint: AnyCheckpoint = None,
-    ) -> Self:
-        """Learn from a list of examples' features and the list of their observed outcomes.
+        max_seconds: float | None = None,
+    ) -> Draws:
+        """``count`` outcomes of every example, and what they are samples of.
 
-        With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was ended goes on, bit for
-        bit, and one that was not begins. Ctrl-C leaves the model of the last round, as a full disk
-        does.
+        Drawn by scores alone, from exp⟨score, v⟩ / Z; where ``predict_marginals`` has another
+        inference, whose probabilities are not this distribution's, ``how`` says so.
+        ``random_state`` defaults to the estimator's own. Examples for which ``max_seconds`` left no
+        time have no draws, and a :class:`ConvergenceWarning` counts them.
         """
-        return self._fit(X, y, sample_weight, None, validation, checkpoint)
+        with self._limited(max_seconds):
+            from mlestruct.inference.sampling import Samples, as_draws, sampler
 
-    def _fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None,
-        node_weight: Sequence[ArrayLike] | None,
-        validation: Examples | None,
-        checkpoint: AnyCheckpoint,
-    ) -> Self:
-        self.check_switches()
-        learnt, alphas = copy.copy(self), door.alphas_of(self.alpha)
-        if (
-            checkpoint is not None
-            and len(alphas) > 1
-            and validation is None
-            and self.random_state is None
-        ):
-            raise ValueError(
-                "several alphas hold out other examples every time with random_state=None, so a "
-                "checkpoint could never be gone on from: give a number"
-            )
-        given = self.taken(X, y)
-        learnt._columns, learnt._label_columns = given.columns, given.labels
-        if validation is not None:
-            if not isinstance(validation, Sequence) or len(validation) != 2:
-                raise ValueError(f"validation is (X, y), not {validation!r}")
-            held_out = learnt._agreed(self.taken(*validation))
-            validation = held_out.X, held_out.told
-        given = learnt._agreed(given, sample_weight)
-        if node_weight is not None:
-            given = replace(given, y=door.with_weights(given, node_weight))
-        given = learnt.known(given)
-        X, y, weight = given.X, given.told, given.weight
-        loop = Loop.begin(checkpoint, type(self).__name__, self._named)
-        learnt.prepare(X, y)
-        table, missed, work = None, list[float](), copy.copy(learnt)
-        tried, judge = alphas, validation if len(alphas) > 1 else None
-        try:
-            if len(alphas) > 1 and validation is None:
-                table, missed = work._held_out_scores(X, y, weight, alphas, loop)
-                alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
-            work = learnt
-            found = learnt._learn(X, y, weight, alphas, loop, judge)
-        except (Interrupted, Unwritten) as ended:
-            if ended.model is not None:
-                vars(self).update(vars(work))
-            raise
-        except BROKEN as error:
-            loop.blame(error)
-            raise
-        if judge is not None:
-            table, missed = found[0], [alpha for alpha in found[1] if alpha != learnt.alpha_]
-        if table is not None:
-            means = zip(tried.tolist(), table.mean(axis=1).tolist(), strict=True)
-            learnt.alpha_scores_ = sorted(means)
-            learnt.notes_ = [*learnt.notes_, how_chosen(learnt, tried)]
-        vars(self).update(vars(learnt))
-        loop.keep()
-        if self._short:
-            how = self._short, self.certificate_, self.tol, missed, len(tried), self.get_params()
-            Ending(*how, self._hint, bool(self.coef_.any())).warn(type(self).__name__)
-        return self
-
-    def _named(self) -> dict[str, Any]:
-        """The settings that a fit which goes on must share."""
-        settings = self.get_params().items()
-        return {name: shown(value) for name, value in settings if name not in FREE}
-
-    def _held_out_scores(
-        self, X: Sequence[Any], y: Sequence[Any], weight: Array | None, alphas: Array, loop: Loop
-    ) -> tuple[Array, list[float]]:
-        """Scores (alphas × examples) of examples held out, and the alphas that did not converge.
-
-        Examples with all their labels are held out first.
-        """
-        encoded = self.encode(X, y)
-        whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
-        known = [m for m, o in enumerate(encoded) if not isinstance(o, Partial) or o.tells]
-        share, rng = float(as_numbers(self.held_out, "held_out")), door.rng_of(self.random_state)
-        missed, tables = list[float](), []
-        for chosen in splits(whole, known, len(X), share, self.folds, rng):
-            kept = np.setdiff1d(np.arange(len(X)), chosen)
-            part = None if weight is None else weight[kept]
-            held_out = door.part_of(X, [door.labels_of(one) for one in y], chosen)
-            found = self._learn(*door.part_of(X, y, kept), part, alphas, loop, held_out)
-            tables.append(found[0])
-            missed += found[1]
-        return np.concatenate(tables, axis=1), missed
-
-    def _learn(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        weight: Array | None,
-        alphas: Array,
-        loop: Loop,
-        judge: Examples | None,
-    ) -> tuple[Array, list[float]]:
-        """Keep the model of the only alpha, or of the one that scores best on ``judge``.
-
-        Returns the scores, and the alphas whose fits have not converged.
-        """
-        batch, features = self._problem(X, self.encode(X, y), weight)
-        counted, self._told = self.counted(batch, y), moments_of(batch, features)
-        batch, self.notes_ = counted, [door.ALIKE] if counted is not batch else []
-        if self.penalty == "standardised":
-            self.notes_.append("alpha is on weights of columns divided by their root mean squares")
-        levels, ridges = self._penalised(batch, features, alphas)
-        tried, missed, model = dict[int, tuple[Array, Found]](), list[float](), None
-        order = np.argsort(-alphas, kind="stable").tolist()  # each starts from a stronger one
-        learner: Any = self._learner(ridges[order[0]])
-        if batch.partly:
-            learner = learner.of_seen(self.tol)
-        told, inside = watcher(learner.name, self.progress), loop.inside("path")
-        self.alpha_scores_: list[tuple[float, float]] = []
-        for k in order:
+            given, count = self._given(X), as_count(count, "count", least=1)
+            refuse_made(count * len(given.every), f"count={count}")
+            if len(given.X) == 0:
+                nothing = given.answers([], lambda x: [self.present(x, NOTHING)] * count)
+                return Draws(nothing, True, "nothing to draw")
+            batch, scores = self._scored(given)
+            as_draws(count, batch)
+            rng = rng_of(self.random_state if random_state is None else random_state)
+            drawn: list[Samples] = []
             try:
-                one = learner.under(ridges[k])
-                model = one.fit(batch, levels, start=model, told=told, loop=inside)
-            except (Interrupted, Unwritten) as ended:
-                if ended.model is not None:
-                    self._keep(ended.model, float(alphas[k]), features.d)
-                raise
-            inside.thin()
-            self._keep(model, float(alphas[k]), features.d)
-            missed += [] if model.converged else [self.alpha_]
-            if judge is not None:
-                tried[k] = judged(self, *judge), model
-        table = np.zeros((len(alphas), 0))
-        if tried:
-            table = np.array([tried[k][0] for k in range(len(alphas))])
-            best = winner(alphas, table, self.one_standard_error)
-            self._keep(tried[best][1], float(alphas[best]), features.d)
-        self._hint = self._uneven(features, batch.size) if self._short else ""
-        self.notes_ = [*self.notes_, *self._notes(batch, features)]
-        return table, missed
-
-    def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
-        """What these examples say of the weights learned from them, in words."""
-        surrogate = self.learner == "mle_struct" and self.oracle is None
-        surrogate &= door.ALIKE not in self.notes_  # exact_mle takes no weights
-        notes = advice(batch, self.inference_) if surrogate else []
-        size = np.abs(self.coef_) * self.scale_
-        quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
-        if len(quiet) and features.d <= MOST and (same := alike(batch, features, quiet)):
-            listed = ", ".join(self.names()[j] for j in same)
-            notes.append(
-                f"the same for every outcome, so that nothing can be learned of it: {listed}"
+                for m in range(len(batch)):
+                    limits.check()
+                    score = scores[batch.coordinates(m)]
+                    drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
+            except limits.OutOfTime:
+                limits.note(f"{len(batch) - len(drawn)} of {len(batch)} examples have no draws")
+            each = (
+                [] if found is None else [self.present(x, one) for one in found.outcomes()]
+                for x, found in zip_longest(given.X, drawn)
             )
-        return notes
+            outcomes = given.answers(each, lambda x: [self.present(x, NOTHING)] * count)
+            how = "; ".join(dict.fromkeys(found.how for found in drawn)) or "no draws"
+            if not self._inference().sums(batch):
+                how += f"; other than predict_marginals, which has {self._inference()}"
+            return Draws(outcomes, all(found.exact for found in drawn), how)
 
-    def _penalised(
-        self, batch: Batch[Any], features: Features, alphas: Array
-    ) -> tuple[Features, list[Regulariser]]:
-        """Features, without what all outcomes share where that drowns the rest; the penalties."""
-        if self.penalty == "standardised":
-            features = levelled(batch, features, np.arange(features.d))
-        self.scale_ = self._scale(features, batch.size)
-        ridges = [self._ridge(features.d, alpha) for alpha in alphas.tolist()]
-        if self.penalty == "raw" and isinstance(features, Dense):
-            large = features.squares(batch.weights) / len(batch) > DEEP * alphas.min()
-            if large.any():
-                features = levelled(batch, features, np.flatnonzero(large))
-        return features, ridges
+    def score(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> float:
+        """Mean share of parts (rows, variables, coordinates) predicted right."""
+        right, weight = self._rights(X, y, sample_weight)
+        return float(np.average(right, weights=weight))
 
-    def _ridge(self, d: int, alpha: float) -> Regulariser:
-        bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
-        if not isinstance(bounds, Sequence) or len(bounds) != 2:
-            raise ValueError(f"bounds are (lower, upper), not {reprlib.repr(self.bounds)}")
-        lower, upper = bounds
-        with np.errstate(over="ignore", under="ignore"):
-            lam = alpha * self.scale_**2
-        return Regulariser.of(d, lam, l1=self.l1 * self.scale_, lower=lower, upper=upper)
+    def _rights(
+        self, X: Sequence[Any], y: Sequence[Any], sample_weight: ArrayLike | None = None
+    ) -> tuple[Array, Array]:
+        """The share of known parts that are right and the weight, of examples that have any."""
+        given = self._given(X, y, sample_weight)
+        batch, scores = self._scored(given, given.outcomes)
+        assert batch.target is not None
+        unseen = replace(batch, target=None)  # in which a solver without an answer finds none
+        found = self._decide(unseen, scores, "map").outcomes
+        right = np.array([
+            batch.structure(m).right(batch.target[batch.coordinates(m)], outcome)
+            for m, outcome in enumerate(found)
+        ])  # fmt: skip
+        judged = ~np.isnan(right)
+        if not judged.any():
+            raise ValueError("no label in y is known: there is nothing to score")
+        return right[judged], batch.weight[judged]
 
-    def _scale(self, features: Features, rows: int) -> Array:
-        """What the penalty takes every weight times; a column of zeros has no size."""
-        if self.penalty not in get_args(Penalty):
-            raise ValueError(f"penalty is 'raw' or 'standardised', not {self.penalty!r}")
-        if self.penalty == "raw":
-            return np.ones(features.d)
-        size = np.sqrt(squares(features, np.ones(rows)) / rows)
-        for j in np.flatnonzero(size == 0):
-            if features.potentials(np.eye(1, features.d, int(j))[0]).any():
-                raise ValueError(f"squares of column {j} are too small to be told from 0")
-        return np.where(size > 0, size, 1.0)
+    def log_likelihood(
+        self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None
+    ) -> tuple[float, float]:
+        """An interval for the exact log-likelihood, summed over the examples.
 
-    def _uneven(self, features: Features, rows: int) -> str:
-        """What to do about columns of very different sizes, where a fit has not converged."""
-        size = np.sqrt(squares(features, np.ones(rows)) / rows)
-        size = size[size > 0]
-        if self.penalty != "raw" or len(size) == 0 or size.max() < UNEVEN * size.min():
-            return ""
-        return (
-            f"sizes of columns differ by up to {size.max() / size.min():.0e}: divide the large "
-            "ones, or take penalty='standardised'"
-        )
+        Each end is a theorem's, or infinite: an upper surrogate of log Z bounds it below, the best
+        outcome's score and lower surrogates bound it above. Exact inference leaves no room;
+        :meth:`evidence` sums where a surrogate was learned, or estimates what is too much to sum.
+        After ``max_seconds`` (default: the estimator's own) the interval is the one proven so far.
+        """
+        with self._limited(max_seconds):
+            given = self._given(X, y)
+            if len(given.X) == 0:
+                return 0.0, 0.0
+            batch, scores = self._scored(given, given.outcomes)
+            inside = self.log_z(batch, scores)
+            low = high = batch.observed(scores)
+            if batch.partly:
+                low, high, _ = astuple(self.log_z(pinned(batch), scores))
+            above = min(float((high - inside.lower).sum()), 0.0)
+            return min(float((low - inside.upper).sum()), above), above
 
-    def _learner(self, regulariser: Regulariser) -> Learns:
-        make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
-        if make is None:
-            raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
-        return make(
-            rho=self.rho,
-            regulariser=regulariser,
-            oracle=self._oracle(),
-            route=self.solver,
-            solver=self._solver(self.tol),
-        )
+    def evidence(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        random_state: int | np.random.Generator | None = None,
+        *,
+        max_seconds: float | None = None,
+    ) -> Evidence:
+        """The exact log-likelihood, to compare models by: whatever ρ or learner they are of.
 
-    def _keep(self, model: Found, alpha: float, d: int) -> None:
-        """The weights of scores; those of other heads are the inference's, which has them."""
-        w = model.theta
-        if w.ndim != 1 or w.dtype != float or len(w) < d or not np.isfinite(w).all():
-            raise ValueError(f"a fit came to weights of shape {w.shape} and {w.dtype} for {d}")
-        self.coef_, self.certificate_, self.route_ = w[:d], model.certificate, model.route
-        self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
-        self.converged_, self._short = not model.short, model.short
-        self.solver_seconds_ = model.asking
-        self.inference_, self._learned = model.inference, model.learned
+        Summed where that is affordable, else annealed, with a tested interval of a fraction of a
+        nat; no proof. ``one.evidence(X, y).beside(other.evidence(X, y))`` is a difference and its
+        error. After ``max_seconds`` (default: the estimator's own) annealing ends with a wider
+        interval, and that of examples not reached is infinite; a :class:`ConvergenceWarning` says
+        so.
+        """
+        from mlestruct.statistics.evidence import Evidence
+
+        with self._limited(max_seconds):
+            given = self._given(X, y)
+            batch, scores = self._scored(given, given.outcomes)
+            rng = rng_of(self.random_state if random_state is None else random_state)
+            return Evidence.of(batch, scores, rng)
+
+    def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
+        """What is proven of every example's exact log Z."""
+        from mlestruct.inference.bounds import log_z_interval, outcome_interval
+
+        found = log_z_interval(self._marginals(batch, scores))
+        try:
+            return found & outcome_interval(batch, scores, self._oracle())
+        except limits.OutOfTime:
+            return found
+
+    def calibration(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        bins: int = 10,
+        *,
+        max_seconds: float | None = None,
+    ) -> Calibration:
+        """How often parts given probability p came true; examples are the independent units.
+
+        ``max_seconds`` is that of :meth:`predict_marginals`; parts without a probability by then
+        are left out.
+        """
+        from mlestruct.estimators.calibration import calibration
+
+        with self._limited(max_seconds):
+            return calibration(self, self._given(X, y), bins)
+
+    def recalibrated(
+        self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None
+    ) -> Self:
+        """A copy whose probabilities are as sharp as examples not learned from say they are.
+
+        All weights are multiplied by one number, that of the best mean log score of the parts'
+        probabilities. Predictions by ``map`` stay as they are. The certificate is withheld, and
+        says why: these weights are not the ones that the fit proved optimal. A TimeoutError where
+        ``max_seconds`` (default: the estimator's own) are too few.
+        """
+        from mlestruct.estimators.calibration import sharpness
+
+        given, found = self._given(X, y), copy.copy(self)
+        with self._limited(max_seconds):
+            factor = sharpness(found, given)
+        found.coef_ = factor * self.coef_
+        why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
+        found.certificate_ = replace(self.certificate_, gap=np.inf, withheld=why)
+        return found
 
     def intervals(
         self,
@@ -390,93 +373,81 @@ class Estimator(Predictor):
             given = self._given(X, y, sample_weight)
             return intervals(self, given, cohort, self.against(reference), level)
 
-    def recalibrated(
-        self, X: Sequence[Any], y: Sequence[Any], *, max_seconds: float | None = None
-    ) -> Self:
-        """A copy whose probabilities are as sharp as examples not learned from say they are.
-
-        All weights are multiplied by one number, that of the best mean log score of the parts'
-        probabilities. Predictions by ``map`` stay as they are. The certificate is withheld, and
-        says why: these weights are not the ones that the fit proved optimal. A TimeoutError where
-        ``max_seconds`` (default: the estimator's own) are too few.
-        """
-        from mlestruct.estimators.calibration import sharpness
-
-        given, found = self._given(X, y), copy.copy(self)
-        with self._limited(max_seconds):
-            factor = sharpness(found, given)
-        found.coef_ = factor * self.coef_
-        why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
-        found.certificate_ = replace(self.certificate_, gap=np.inf, withheld=why)
-        return found
-
     def summary(self, intervals: Intervals | None = None) -> Summary:
         """Weights by name, or what ``intervals`` tell of them, the proof and the cost."""
         from mlestruct.estimators.summary import Summary
 
         self._check_fitted()
-        trust = self._doubt()
-        if trust and RECALIBRATED in (self.certificate_.withheld or ""):
-            trust = ""
-        return Summary.of(self, intervals, trust)
+        calibrated = RECALIBRATED in (self.certificate_.withheld or "")
+        return Summary.of(self, intervals, "" if calibrated else self._doubt())
 
     def _doubt(self) -> str:
+        """Why probabilities need to be recalibrated, if they do."""
         if self.learner in ("ssvm", "perceptron"):
             return "of weights that were learned to decide, whose scale means nothing"
         return ""
 
-    def stored(self) -> dict[str, Any]:
-        """What :meth:`prepare` learned, for a model file: trees of arrays by name."""
-        learned = {name: getattr(self, name) for name in self.learns}
-        for name, value in learned.items():
-            if isinstance(value, np.ndarray) and value.dtype.kind not in KINDS:
-                raise ValueError(
-                    f"{name} are of {value.dtype}, such as {value.flat[0]!r}; model files hold "
-                    "numbers and text: learn from labels of these"
-                )
-        return learned
+    def _limited(self, max_seconds: float | None) -> Any:
+        """The limit of one call: as asked for, or the estimator's own."""
+        seconds = self.max_seconds if max_seconds is None else max_seconds
+        return limits.limited(seconds, type(self).__name__)
 
-    def restore(self, learned: dict[str, Any]) -> None:
-        """The inverse of :meth:`stored`."""
-        self.__dict__.update({name: learned[name] for name in self.learns if name in learned})
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model: settings, weights, certificate, history; no data, no code."""
-        from mlestruct.estimators.stored import StoredFit, write
-
+    def _given(
+        self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
+    ) -> Given:
+        """A user's examples for a fitted model."""
         self._check_fitted()
-        known = {"history": self.history_, "route": self.route_, "learned": self._learned}
-        model = Found(self.coef_, self.certificate_, short=self._short, **known)
-        how = self.alpha_, self.alpha_scores_, self.notes_, self.scale_, self._columns
-        fitted = StoredFit(model, *how)
-        write(path, type(self).__name__, self.get_params(), fitted, self.stored())
+        given = self._agreed(self.taken(X, y))
+        return given if weight is None else given.weighed(weight)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], **again: Any) -> Self:
-        """A saved model with the same predictions, bit for bit.
+    def _scored(
+        self, given: Given, y: Sequence[Any] | None = None, *, level: bool = True
+    ) -> tuple[Batch[Any], Array]:
+        """The batch and its scores; ``level``: large ones without what all outcomes share."""
+        outcomes = None if y is None else self.encode(given.X, y)
+        batch, features = self._problem(given.X, outcomes, given.weight)
+        if features.d != len(self.coef_):
+            raise ValueError(f"X has {features.d} features; the model has {len(self.coef_)}")
+        scores = features.potentials(self.coef_)
+        if level and np.abs(scores).max(initial=0.0) > DROWNED:
+            scores = levelled(batch, features, np.arange(features.d)).potentials(self.coef_)
+        return batch, scores + batch.bias
 
-        Settings that are code (an oracle, a structure or a learner of your own) are not in the
-        file: pass them ``again``.
-        """
-        from mlestruct.estimators.stored import loading, read
+    def _inference(self) -> Inference:
+        """What the model was learned with, or chose; ``infer`` puts another in its place."""
+        return self.inference_ if self.infer is None else named_inference(self.infer, self.rho)
 
-        settings, fitted, learned = read(path, cls.__name__, again)
-        with loading(path, cls.__name__):
-            cls.check_names(settings)
-            model = cls(**settings)
-            found = fitted.model
-            inference = model._learner(Regulariser.of(0)).inference.recall(found.learned)
-            model._keep(replace(found, inference=inference), fitted.alpha, len(found.theta))
-            model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
-            model.scale_ = np.ones(len(found.theta)) if fitted.scale is None else fitted.scale
-            model._columns = fitted.columns
-            model.restore(learned)
-        return model
+    def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
+        inference = self._inference()
+        try:
+            if self.oracle is None and self.solver != "frank_wolfe":
+                return inference.marginals(batch, scores)
+            from mlestruct.inference.predict import NAT, tell
 
+            found = self._searched(batch, scores)
+            gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
+            open_ = np.flatnonzero((gaps > NAT) & np.isfinite(gaps))
+            if found.bound.kind == "none" or not (gaps > NAT).any():
+                return found
+            if len(open_) == np.sum(gaps > NAT) and not limits.cut():
+                flat = spans(batch.offsets, open_)
+                again = self._searched(batch.select(open_), scores[flat])
+                found.tau[flat], found.lower[open_] = again.tau, again.lower
+                found.upper[open_], gaps[open_] = again.upper, again.upper - again.lower
+        except Unserved as error:
+            others = "'surrogate' or 'exact'" if self.rho is None else "'exact' or 'propagation'"
+            raise ValueError(
+                f"{error}. The model predicts by {inference}; infer={others} may serve instead"
+            ) from error
+        tell(gaps, found.certificate.withheld)
+        return found
 
-def moments_of(batch: Batch[Any], features: Features) -> Array | None:
-    """What tells examples from others: how many there are, and what their outcomes sum to."""
-    if batch.partly:
-        return None
-    weighed = batch.target * batch.weights  # type: ignore[operator]
-    return np.append(features.moments(weighed), len(batch))
+    def _searched(self, batch: Batch[Any], scores: Array) -> Marginals:
+        """By Frank-Wolfe, to a quarter of what may be missing of an example without a word."""
+        from mlestruct.inference.predict import NAT
+
+        size = max(1.0, float(np.abs(scores).sum()) + np.log(2.0) * batch.size)
+        solver = self._solver(min(self.tol, PRECISION, NAT / 4.0 * len(batch) / size))
+        if np.isfinite(limits.left()):  # then it ends all of the call, not each search
+            solver = replace(solver, seconds=None)
+        return self._inference().marginals(batch, scores, self._oracle(), solver)

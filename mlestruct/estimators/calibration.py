@@ -145,6 +145,26 @@ class Calibration(Shown):
         return "\n".join(rows)
 
 
+def calibration(model: Any, given: Any, bins: int) -> Calibration:
+    """Of a fitted model's probabilities of these examples, which are the independent units."""
+    refuse_made(as_count(bins, "bins", least=1), f"bins={bins}")
+    batch, scores = model._scored(given, given.outcomes)
+    seen_in_targets(batch.target)  # refuses before any inference
+    found = model._marginals(batch, scores).tau
+    if np.isnan(found).all():
+        check()
+    tau, truth, unit = list[Array](), list[Array](), list[Ints]()
+    for m, x in enumerate(given.X):
+        structure, flat = batch.structure(m), found[batch.coordinates(m)]
+        target = np.where(np.isnan(flat), np.nan, batch.target[batch.coordinates(m)])
+        tau.append(model.shape(x, structure, flat).ravel())
+        truth.append(model.shape(x, structure, target).ravel())
+        unit.append(np.full(tau[m].size, m))
+    every, of = np.concatenate(truth), np.concatenate(unit)
+    known = seen_in_targets(every)
+    return Calibration.of(np.concatenate(tau)[known], every[known], bins, of[known])
+
+
 def sharpness(model: Any, given: Any) -> float:
     """The factor of all weights with the best mean log score; ``model`` is changed on the way."""
     from scipy.optimize import minimize_scalar
@@ -153,7 +173,7 @@ def sharpness(model: Any, given: Any) -> float:
 
     def loss(power: float) -> float:
         model.coef_ = np.exp(power) * coef
-        batch, scores = model._scored(given, given.told)
+        batch, scores = model._scored(given, given.outcomes)
         known = seen_in_targets(batch.target)  # refuses before any inference
         tau = np.clip(model._marginals(batch, scores).tau, LEAST, 1.0 - LEAST)
         check()

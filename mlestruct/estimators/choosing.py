@@ -8,24 +8,23 @@ from typing import Any
 
 import numpy as np
 
+from mlestruct.estimators.examples import Given, rng_of
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers
-from mlestruct.structures.batch import Batch, pinned
+from mlestruct.structures.batch import Batch, Partial, pinned
 
 LIKELIHOODS = ("mle_struct", "exact_mle")
 
 Scoring = str | Callable[[Any, Sequence[Any], Sequence[Any]], float] | None
-NAMED = {
-    "log_likelihood": "log-likelihood",
-    "parts_right": "share of parts right",
-}
+NAMED = {"log_likelihood": "log-likelihood", "parts_right": "share of parts right"}
 
 
-def scored_by(scoring: Scoring, learner: str) -> tuple[Any, str]:
+def scored_by(model: Any) -> tuple[Any, str]:
     """The name or function to score with, and words for it.
 
     By default the log-likelihood, of which alpha is a part; learners without one: parts right.
     """
+    scoring, learner = model.scoring, model._learner(Regulariser.of(0)).name
     if scoring is None:
         scoring = "log_likelihood" if learner in LIKELIHOODS else "parts_right"
     if callable(scoring):
@@ -37,9 +36,9 @@ def scored_by(scoring: Scoring, learner: str) -> tuple[Any, str]:
     return scoring, NAMED[scoring]
 
 
-def judged(model: Any, X: Sequence[Any], y: Sequence[Any]) -> Array:
+def judged(model: Any, given: Given) -> Array:
     """A score for each example, or one for all of them by a function of the user's."""
-    how, _ = scored_by(model.scoring, model._learner(Regulariser.of(0)).name)
+    (how, _), X, y = scored_by(model), given.X, given.outcomes
     if callable(how):
         score = as_numbers(how(model, [model.as_given(x) for x in X], y), "what scoring returns")
         if score.size != 1 or np.isnan(score).any():
@@ -71,13 +70,23 @@ def _likelihoods(model: Any, batch: Batch[Any], scores: Array, X: Sequence[Any])
 
 def how_chosen(model: Any, alphas: Array) -> str:
     """In words, how a fitted model's alpha was chosen among these."""
-    _, words = scored_by(model.scoring, model._learner(Regulariser.of(0)).name)
-    how = f"alpha was chosen by the mean {words} of examples not learned from"
+    how = f"alpha was chosen by the mean {scored_by(model)[1]} of examples not learned from"
     how += f", in {model.folds} folds" if model.folds is not None else ""
     rule = ", the largest within one standard error of the best"
     ends = {alphas.max(): "largest", alphas.min(): "smallest"}
     edge = f"; it is the {ends[model.alpha_]} tried" if model.alpha_ in ends else ""
     return how + rule * model.one_standard_error + edge
+
+
+def held_out(model: Any, given: Given) -> list[tuple[Given, Given]]:
+    """Examples to learn from, and those held out, in turn; first those with all their labels."""
+    encoded = model.encode(given.X, given.outcomes)
+    whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
+    known = [m for m, o in enumerate(encoded) if not isinstance(o, Partial) or o.tells]
+    share, rng = float(as_numbers(model.held_out, "held_out")), rng_of(model.random_state)
+    every = np.arange(len(encoded))
+    chosen = splits(whole, known, len(encoded), share, model.folds, rng)
+    return [(given.part(np.setdiff1d(every, some)), given.part(some)) for some in chosen]
 
 
 def splits(

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.estimators.base import moments_of
 from mlestruct.estimators.choosing import LIKELIHOODS
-from mlestruct.estimators.door import ALIKE, Given, listed
+from mlestruct.estimators.examples import Given, listed
+from mlestruct.estimators.trainable import ALIKE, moments_of
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
@@ -52,13 +52,13 @@ def intervals(
     if ALIKE in model.notes_:
         raise ValueError("intervals are for labels that count alike: fit without their weights")
     known = model.known(given)
-    encoded = model.encode(known.X, known.told)
+    encoded = model.encode(known.X, known.outcomes)
     batch, features = model._problem(known.X, encoded, known.weight)
     if batch.partly:
         raise ValueError(
             f"intervals need every label, and some outcomes are partial: {model.instead}"
         )
-    ridge = model._ridge(features.d, model.alpha_)
+    ridge = model._ridge(model.alpha_)
     calls = model.history_[-1][0] if model.history_ else 0
     name = model._learner(ridge).name
     fitted = Learned(name, model.rho, model.coef_, ridge, model._oracle(), calls)

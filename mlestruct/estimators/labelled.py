@@ -1,4 +1,4 @@
-"""What estimators of a label per node share: classes, void labels, scores of what is known."""
+"""What estimators of a label per node share: classes, void labels, weights of labels."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.estimators import door
-from mlestruct.estimators.base import Estimator, Examples
-from mlestruct.estimators.door import ClassWeight, Given, Weighted
+from mlestruct.estimators.base import Estimator
+from mlestruct.estimators.examples import Given, listed
 from mlestruct.estimators.labels import (
     AUTO,
+    Labels,
     Seen,
     classes_of,
-    codes_of,
     observed,
     seen_in,
     states_of,
+    void_among,
 )
+from mlestruct.estimators.trainable import Examples
 from mlestruct.learning.loop import AnyCheckpoint
-from mlestruct.structures.base import Array
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.base import Array, as_numbers
+from mlestruct.structures.batch import DECADES, Batch
 
 SHOWN = 5  # labels that a refusal lists
+ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,16 +47,71 @@ class Weighable(Estimator):
         validation: Examples | None = None,
         checkpoint: AnyCheckpoint = None,
     ) -> Self:
-        return self._fit(X, y, sample_weight, node_weight, validation, checkpoint)
+        given = self.taken(X, y)
+        if node_weight is not None:
+            if not hasattr(node_weight, "__len__") or len(node_weight) != len(given.every):
+                raise ValueError(
+                    f"node_weight holds an array for each of {len(given.every)} examples"
+                )
+            each = listed(node_weight, "node_weight is a list of arrays")
+            nodes = [as_numbers(each[m], f"example {m}: node_weight") for m in given.places]
+            given = replace(given, nodes=[weight.reshape(-1) for weight in nodes])
+        return self._fit(given, sample_weight, validation, checkpoint)
 
-    def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
-        """A weight for every label of every example."""
+    def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
+        """A weight per node of every example: its ``own`` times that of its class."""
         raise NotImplementedError
 
-    def counted(self, batch: Batch[Any], y: Sequence[Any]) -> Batch[Any]:
-        if self.class_weight is None and not any(isinstance(one, Weighted) for one in y):
+    def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
+        """The batch with a weight per node of every example; itself where all are 1."""
+        weights = given.nodes
+        if self.class_weight is not None:
+            weights = self._by_class(batch, weights)
+        if weights is None or all((weight == 1).all() for weight in weights):
             return batch
-        return door.counting(batch, self.weights_of_labels(batch, y))
+        place: dict[Any, int] = {}
+        which = []
+        for m, weight in enumerate(weights):
+            try:
+                structure = batch.structure(m).weighed(weight)
+                if np.abs(np.log10(weight)).max() > DECADES:
+                    raise ValueError(f"labels count {weight.min():g} to {weight.max():g}; weights "
+                                     f"lie between 1e-{DECADES} and 1e{DECADES}")  # fmt: skip
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error
+            which.append(place.setdefault(structure, len(place)))
+        return replace(batch, structures=tuple(place), which=np.array(which, dtype=np.int64))
+
+
+def check_nodes(given: Given, counts: Sequence[int]) -> None:
+    """A ValueError where an example has not as many weights as nodes."""
+    for m, (weight, count) in enumerate(zip(given.nodes or (), counts, strict=False)):
+        if weight.shape != (count,):
+            raise ValueError(f"example {m}: {len(weight)} node weights for {count} nodes")
+
+
+def class_weights(setting: ClassWeight, classes: Labels, counts: Array) -> Array:
+    """A weight per class; ``balanced``: all labels / (classes · labels of this class).
+
+    >>> class_weights("balanced", np.array(["no", "yes"]), np.array([9.0, 1.0])).round(3).tolist()
+    [0.556, 5.0]
+    """
+    weight = np.ones(len(classes))
+    if isinstance(setting, str) and setting == "balanced":
+        seen = counts > 0
+        weight[seen] = counts.sum() / (seen.sum() * counts[seen])
+        return weight
+    if not isinstance(setting, Mapping):
+        raise ValueError(f"class_weight is a mapping, 'balanced' or None, not {setting!r}")
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    for label, given in setting.items():
+        if label not in place:
+            raise ValueError(f"class_weight names {label!r}; classes are {classes.tolist()}")
+        value = float(as_numbers(given, f"class_weight of {label!r}"))
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"class_weight of {label!r} is {value:g}; it must be positive")
+        weight[place[label]] = value
+    return weight
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -94,93 +151,94 @@ class Labelled(Weighable):
                 f"reference is {reference!r:.40}, which is none of the labels: {shown}{more}"
             ) from None
 
-    def nodes_of(self, x: Any) -> int:
-        """How many labels an example has."""
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        """The shape of an example's labels."""
         raise NotImplementedError
 
     def ids_of(self, x: Any) -> Sequence[Any] | None:
         """What its nodes are called, if not by their numbers."""
         return None
 
-    def shape_of(self, x: Any) -> tuple[int, ...]:
-        """The shape of its labels."""
-        return (self.nodes_of(x),)
-
     def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
         """What is left of an example without some nodes, and whose labels each part takes."""
         raise NotImplementedError
 
-    def known(self, given: Given) -> Given:
-        """Of nodes that have no label nothing, where they are to be left out."""
+    def prepare(self, given: Given) -> Given:
+        """``classes_``, and ``void_``: the codes that mean no label."""
         if self.unseen not in ("hidden", "left_out"):
             raise ValueError(f"unseen is 'hidden' or 'left_out', not {self.unseen!r}")
-        y, own = given.told, given.weight
-        if any(isinstance(labels, Weighted) for labels in y):
-            door.node_weights(y, [self.nodes_of(x) for x in given.X])
-        if self.unseen == "hidden":
-            return given
-        self.void_ = codes_of(self.void, self._seen(given.X, y, ()))
-        kept, labels, weight, places = list[Any](), list[Any](), list[float](), list[int]()
-        for m, (x, one) in enumerate(zip(given.X, self._seen(given.X, y, self.void_), strict=True)):
-            whole = np.empty(one.known.size, dtype=one.labels.dtype)
-            whole[one.known.ravel()] = one.labels
-            counts = y[m].weight if isinstance(y[m], Weighted) else None
-            for part, nodes in self.parts(x, one.known.ravel()) if one.known.any() else []:
-                kept.append(part)
-                places.append(given.places[m])
-                known = whole[nodes]
-                labels.append(known if counts is None else Weighted(known, counts[nodes]))
-                weight.append(1.0 if own is None else own[m])
-        return replace(given, X=kept, y=labels, weight=np.array(weight), places=places)
-
-    def learn_labels(self, X: Sequence[Any], y: Sequence[Any]) -> None:
-        """``classes_``, and ``void_``: the codes that mean no label."""
-        hidden = self.unseen == "hidden"  # where void labels are left out, none is among these
-        seen = self._seen(X, y, () if hidden else self.void_)
-        if hidden:
-            self.void_ = codes_of(self.void, seen)
-            seen = self._seen(X, y, self.void_) if self.void_ else seen
+        if given.nodes is not None:
+            check_nodes(given, [int(np.prod(self.shape_of(x))) for x in given.X])
+        auto = isinstance(self.void, str) and self.void == AUTO
+        several = np.iterable(self.void) and not isinstance(self.void, str)
+        codes = () if self.void is None else tuple(self.void) if several else (self.void,)
+        self.void_: tuple[Any, ...] = () if auto else codes
+        seen = self._seen(given.X, given.outcomes)
+        if auto:
+            self.void_ = void_among(seen)
+        given = self.known(given)
+        if (auto and self.void_) or self.unseen == "left_out":
+            seen = self._seen(given.X, given.outcomes)
         named = [labels for one in seen for labels in one.among.values() if labels]
         self.classes_ = classes_of([*(one.labels for one in seen), *named])
+        return given
 
-    def _seen(self, X: Sequence[Any], y: Sequence[Any], void: Sequence[Any]) -> list[Seen]:
+    def known(self, given: Given) -> Given:
+        """Of nodes that have no label nothing, where they are to be left out."""
+        if self.unseen == "hidden":
+            return given
+        X, y, places, weight, nodes = (list[Any]() for _ in range(5))
+        for m, one in enumerate(self._seen(given.X, given.outcomes)):
+            known = one.known.ravel()
+            whole = np.empty(known.size, dtype=one.labels.dtype)
+            whole[known] = one.labels
+            for part, inside in self.parts(given.X[m], known) if known.any() else []:
+                X.append(part)
+                y.append(whole[inside])
+                places.append(given.places[m])
+                weight.append(1.0 if given.weight is None else given.weight[m])
+                nodes += [] if given.nodes is None else [given.nodes[m][inside]]
+        found = replace(given, X=X, y=y, places=places, weight=np.array(weight))
+        return replace(found, nodes=nodes if given.nodes is not None else None)
+
+    def _seen(self, X: Sequence[Any], y: Sequence[Any]) -> list[Seen]:
         """What is known of every example's labels; their shape is checked."""
         found = []
-        for m, (x, given) in enumerate(zip(X, y, strict=True)):
+        for m, (x, labels) in enumerate(zip(X, y, strict=True)):
             try:
-                found.append(self._seen_in(x, given, void))
+                ids, shape = self.ids_of(x), self.shape_of(x)
+                if ids is not None and isinstance(labels, Mapping):
+                    strange = next((name for name in labels if name not in set(ids)), None)
+                    if strange is not None:
+                        raise ValueError(f"y names {strange!r}, which is no node")
+                    labels = np.array([labels.get(name) for name in ids], dtype=object)
+                count = int(np.prod(shape))
+                found.append(seen_in(labels, self.void_, count))
+                if found[-1].known.shape not in (shape, (count,)):
+                    here = found[-1].known.shape
+                    raise ValueError(f"y has shape {here}; expected {shape}, as its X")
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
         return found
 
-    def _seen_in(self, x: Any, given: Any, void: Sequence[Any]) -> Seen:
-        ids, given = self.ids_of(x), door.labels_of(given)
-        if ids is not None and isinstance(given, Mapping):
-            strange = next((name for name in given if name not in set(ids)), None)
-            if strange is not None:
-                raise ValueError(f"y names {strange!r}, which is no node")
-            given = np.array([given.get(name) for name in ids], dtype=object)
-        seen, shape = seen_in(given, void, self.nodes_of(x)), self.shape_of(x)
-        if seen.known.shape not in (shape, (int(np.prod(shape)),)):
-            raise ValueError(f"y has shape {seen.known.shape}; expected {shape}, as its X")
-        return seen
-
-    def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
-        """The weights of nodes times those of their observed classes."""
-        weights = door.node_weights(y, [batch.structure(m).n_nodes for m in range(len(batch))])
-        if self.class_weight is not None:
-            seen = [_one_hot(batch, m, len(self.classes_)) for m in range(len(batch))]
-            pairs = zip(weights, seen, batch.weight, strict=True)
-            counts = np.sum([own * (weight @ labels) for weight, labels, own in pairs], axis=0)
-            each = door.class_weights(self.class_weight, self.classes_, counts)
-            weights = [
-                weight * np.where(labels.any(axis=1), labels @ each, 1.0)
-                for weight, labels in zip(weights, seen, strict=True)
-            ]
-        return weights
+    def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
+        assert batch.target is not None
+        seen = []
+        for m in range(len(batch)):
+            nodes = batch.target[batch.coordinates(m)][: batch.structure(m).node_start[-1]]
+            states = nodes.reshape(-1, len(self.classes_))
+            seen.append(np.where(np.isnan(states).any(axis=1, keepdims=True), 0.0, states))
+        own = [np.ones(len(states)) for states in seen] if own is None else own
+        pairs = zip(own, seen, batch.weight, strict=True)
+        counts = np.sum([weight * (each @ states) for each, states, weight in pairs], axis=0)
+        each = class_weights(self.class_weight, self.classes_, counts)
+        return [
+            weight * np.where(states.any(axis=1), states @ each, 1.0)
+            for weight, states in zip(own, seen, strict=True)
+        ]
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        return [observed(self.classes_, s, m) for m, s in enumerate(self._seen(X, y, self.void_))]
+        return [observed(self.classes_, s, m) for m, s in enumerate(self._seen(X, y))]
 
     def present(self, x: Any, outcome: Any) -> NDArray[Any]:
         return np.asarray(self.classes_[outcome].reshape(self.shape_of(x)))
@@ -192,12 +250,3 @@ def beside(rows: Any, *more: Array) -> Any:
         return np.hstack([rows, *more])
     parts: list[Any] = [rows, *map(sp.csr_array, more)]
     return sp.csr_array(sp.hstack(parts))
-
-
-def _one_hot(batch: Batch[Any], m: int, states: int) -> NDArray[np.float64]:
-    """(nodes × states): 1 at the observed state of every node that has one."""
-    assert batch.target is not None
-    graph = batch.structure(m)
-    nodes = batch.target[batch.coordinates(m)][: graph.node_start[-1]].reshape(-1, states)
-    seen = ~np.isnan(nodes).any(axis=1, keepdims=True)
-    return np.where(seen, nodes, 0.0)

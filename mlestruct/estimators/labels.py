@@ -1,4 +1,4 @@
-"""Labels of any sortable kind, as states 0, 1, … and back.
+"""Labels of any sortable kind as states 0, 1, … and back, and what weights of labels are called.
 
 Those that are void are not known: nothing is learned or judged of them.
 """
@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from reprlib import repr as short
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.errors import DataWarning, outside
@@ -20,52 +21,50 @@ from mlestruct.structures.base import Array, Ints, absent
 from mlestruct.structures.batch import Partial
 
 Labels = NDArray[Any]
+Table = Literal["full", "symmetric", "potts"]  # of two labels
 EXACT = 2**53  # integers beyond are not all floats
+AUTO = "auto"
+MARK = 255  # many data sets of pictures in bytes have it for "no label"
+SETS = (set, frozenset)
+WHOLE = {int, str, bool, np.str_, np.int64}  # kinds of which no value is missing
 
 
 def as_labels(labels: Any) -> Labels:
-    """An array of labels; objects become numbers or text where they all are."""
+    """An array of labels; objects become numbers or text where they all are.
+
+    Refused are labels that one array would make the same: 1 and "1", "a" and what ends in NUL,
+    2^53 + 1 beside fractions.
+    """
     if labels is None:
         raise ValueError("labels are None")
     array = np.asarray(labels)
     if array.dtype.kind in "cV":
         raise ValueError(f"labels are numbers in an order, or text; these are {array.dtype}")
-    if array.dtype.kind == "O" or not (isinstance(labels, np.ndarray) or array.dtype.kind in "iub"):
-        each = np.asarray(labels, dtype=object).ravel().tolist()
-        _refuse_merged(each)
-        if array.dtype.kind == "O":
-            array = _alike(array)
-        if array.dtype.kind == "f" and each and all(map(_is_whole, each)):  # signed beside unsigned
-            array = np.array([int(label) for label in each], dtype=object).reshape(array.shape)
-    return array
-
-
-def _alike(labels: Labels) -> Labels:
-    """Objects as numbers or text, where they all are."""
-    try:
-        return np.array(labels.tolist())
-    except ValueError as error:
-        odd = next((v for v in labels.ravel().tolist() if np.size(v) != 1), None)
-        words = f"a label is a number or a text, not {short(odd)}"
-        raise ValueError(words if "inhomogeneous" in str(error) else str(error)) from error
-
-
-def _is_whole(label: Any) -> bool:
-    return isinstance(label, int) or (isinstance(label, np.generic) and label.dtype.kind in "iu")
-
-
-def _refuse_merged(labels: list[Any]) -> None:
-    """Labels that one array would make the same: 1 and "1", "a" and what ends in NUL, 2^53 + 1."""
-    texts = [label for label in labels if isinstance(label, str)]
-    if texts and len(texts) < len(labels):
-        other = next(label for label in labels if not isinstance(label, str))
+    if array.dtype.kind != "O" and (isinstance(labels, np.ndarray) or array.dtype.kind in "iub"):
+        return array
+    each = np.asarray(labels, dtype=object).ravel().tolist()
+    texts = [label for label in each if isinstance(label, str)]
+    if texts and len(texts) < len(each):
+        other = next(label for label in each if not isinstance(label, str))
         raise ValueError(f"labels are text and others: {texts[0]!r} and {other!r}")
     ended = next((label for label in texts if label.endswith("\0")), None)
     if ended is not None:
         raise ValueError(f"label {ended!r} ends in a NUL, which arrays of text drop")
-    whole = [n for n in labels if _is_whole(n) and abs(int(n)) > EXACT]
-    if whole and any(isinstance(label, (float, np.floating)) for label in labels):
-        raise ValueError(f"label {whole[0]} beside fractions would be rounded")
+    ours = [n.dtype.kind in "iu" if isinstance(n, np.generic) else isinstance(n, int) for n in each]
+    whole = [n for n, is_whole in zip(each, ours, strict=True) if is_whole]
+    large = next((n for n in whole if abs(int(n)) > EXACT), None)
+    if large is not None and any(isinstance(label, (float, np.floating)) for label in each):
+        raise ValueError(f"label {large} beside fractions would be rounded")
+    if array.dtype.kind == "O":
+        try:
+            array = np.array(array.tolist())
+        except ValueError as error:
+            odd = next((v for v in each if np.size(v) != 1), None)
+            words = f"a label is a number or a text, not {short(odd)}"
+            raise ValueError(words if "inhomogeneous" in str(error) else str(error)) from error
+    if array.dtype.kind == "f" and each and len(whole) == len(each):  # signed beside unsigned
+        array = np.array([int(label) for label in each], dtype=object).reshape(array.shape)
+    return array
 
 
 def classes_of(y: Sequence[Any]) -> Labels:
@@ -75,7 +74,7 @@ def classes_of(y: Sequence[Any]) -> Labels:
     ['a', 'b']
     """
     given = [as_labels(labels).ravel() for labels in y]
-    kinds = {_kind(labels): m for m, labels in enumerate(given) if labels.size}
+    kinds = {"text" if v.dtype.kind in "US" else "other": m for m, v in enumerate(given) if v.size}
     if not kinds:
         raise ValueError("y holds no label in any example")
     if len(kinds) > 1:
@@ -84,147 +83,37 @@ def classes_of(y: Sequence[Any]) -> Labels:
         if labels.dtype.kind == "f" and not np.isfinite(labels).all():
             i = int((~np.isfinite(labels)).argmax())
             raise ValueError(f"example {m}: label {i} is {labels[i]}")
-    try:
-        return np.unique(_joined([labels for labels in given if labels.size]))
-    except TypeError as error:
-        every = {type(label).__name__ for labels in given for label in labels.tolist()}
-        raise ValueError(
-            f"labels are of type {' and '.join(sorted(every))}, which have no order; name each by "
-            "a number or a text"
-        ) from error
-
-
-def _joined(given: Sequence[Labels]) -> Labels:
-    """All in one array, exactly: to NumPy signed and unsigned integers together are fractions."""
+    given = [labels for labels in given if labels.size]
     found = np.concatenate(given)
     whole = [labels for labels in given if labels.dtype.kind in "iu"]
-    if found.dtype.kind != "f" or not any(
+    if found.dtype.kind == "f" and any(
         int(abs(one.astype(object)).max()) > EXACT for one in whole
-    ):
-        return found
-    if len(whole) < len(given):
-        raise ValueError("labels beyond 2^53 in some examples beside fractions would be rounded")
-    return np.concatenate([labels.astype(object) for labels in given])
+    ):  # to NumPy signed and unsigned integers together are fractions
+        if len(whole) < len(given):
+            raise ValueError(
+                "labels beyond 2^53 in some examples beside fractions would be rounded"
+            )
+        found = np.concatenate([labels.astype(object) for labels in given])
+    try:
+        return np.unique(found)
+    except TypeError as error:
+        every = sorted({type(label).__name__ for label in found.tolist()})
+        raise ValueError(
+            f"labels are of type {' and '.join(every)}, which have no order; name each by "
+            "a number or a text"
+        ) from error
 
 
 def states_of(classes: Labels, labels: Any, m: int) -> Ints:
     """Positions in ``classes`` of example m's labels, in their shape."""
     given = as_labels(labels)
     known = np.zeros(given.shape, dtype=bool)
-    if _kind(given) == _kind(classes):
+    if (given.dtype.kind in "US") == (classes.dtype.kind in "US"):
         known = np.isin(given, classes)
     if not known.all():
         unknown = given[~known].tolist()[0]
         raise ValueError(f"example {m}: label {unknown!r} was not seen in training")
     return np.asarray(np.searchsorted(classes, given))
-
-
-def _kind(labels: Labels) -> str:
-    return "text" if labels.dtype.kind in "US" else "other"
-
-
-def numbered(count: int, what: str = "feature") -> list[str]:
-    """Names for features that have none."""
-    return [f"{what} {j}" for j in range(count)]
-
-
-def tied_names(features: Sequence[str], classes: Labels, edges: Sequence[str] = ("",)) -> list[str]:
-    """Names of tied weights: ``feature: label``, then ``label → label`` for every edge feature."""
-    labels = [str(label) for label in classes.tolist()]
-    emissions = [f"{feature}: {label}" for feature in features for label in labels]
-    return emissions + [f"{edge}{a} → {b}" for edge in edges for a in labels for b in labels]
-
-
-def tied_contrasts(
-    features: Sequence[str],
-    classes: Labels,
-    edges: Sequence[str] = ("",),
-    ref: int = 0,
-    rim: str = "ends",
-    inside: tuple[int, int] | None = None,
-) -> list[Named]:
-    """What a person asks of tied weights: labels against that of place ``ref``, equal neighbours.
-
-    A weight for every label is always redundant, so none is identified alone. Transitions come as
-    interactions: equal against unequal neighbours, by two labels; and with three labels or more,
-    one way round against the other. What a label is worth as the first or the second of two
-    neighbours is told apart from the rest only by the ``rim``: a chain's ends, a grid's borders.
-    ``inside`` names the constant feature and how often a node away from the rim is the first of
-    two neighbours: the sum of both is what data tell well.
-    """
-    labels = [str(label) for label in classes.tolist()]
-    K, p = len(labels), len(features)
-    others = [k for k in range(K) if k != ref]
-
-    def combined(first: int, table: Array) -> Array:
-        out = np.zeros(p * K + len(edges) * K * K)
-        out[first : first + table.size] = table.ravel()
-        return out
-
-    unit = np.eye(K)
-    found = [
-        Named(f"{name}: {labels[k]} against {labels[ref]}", combined(j * K, unit[k] - unit[ref]))
-        for j, name in enumerate(features)
-        for k in others
-    ]
-    for e, edge in enumerate(edges):
-        tables = _transitions(labels, ref, rim)
-        found += [
-            Named(edge + name, combined(p * K + e * K * K, table)) for name, table in tables.items()
-        ]
-    if inside is None or not edges:
-        return found
-    constant, often = inside
-    known = {one.name: one.combination for one in found}
-    for k in others:
-        pair = f"{labels[k]} against {labels[ref]}"
-        own = known[f"{features[constant]}: {pair}"]
-        near = often * known[f"{edges[0]}{pair}, among neighbours"]
-        found.append(Named(f"{pair}, inside: constant and neighbours", own + near))
-    return found
-
-
-def distinct(given: Sequence[Named]) -> list[Named]:
-    """Without combinations of nothing, and without multiples of earlier ones."""
-    found: list[Named] = []
-    units: list[Array] = []
-    for one in given:
-        size = np.linalg.norm(one.combination)
-        if size > 0 and not any(abs(unit @ one.combination) > 0.999999 * size for unit in units):
-            found.append(one)
-            units.append(one.combination / size)
-    return found
-
-
-def _transitions(labels: Sequence[str], ref: int, rim: str) -> dict[str, Array]:
-    """Combinations of a table of transitions, by name."""
-    K = len(labels)
-    unit, others = np.eye(K), [k for k in range(K) if k != ref]
-    found = {}
-    if K > 1:
-        found["equal against unequal neighbours"] = unit / K - (1.0 - unit) / (K * (K - 1))
-    for a, b in combinations(range(K), 2):
-        if K > 2:
-            difference = unit[a] - unit[b]
-            name = f"{labels[a]}, {labels[b]}: equal against unequal neighbours"
-            found[name] = np.outer(difference, difference)
-    for a, b in combinations(others, 2):
-        way = (
-            np.outer(unit[a], unit[b]) + np.outer(unit[b], unit[ref]) + np.outer(unit[ref], unit[a])
-        )
-        name = f"{labels[a]} → {labels[b]} → {labels[ref]} → {labels[a]} against the way back"
-        found[name] = way - way.T
-    for k in others:
-        row = np.tile(unit[k] - unit[ref], (K, 1)).T / K
-        pair = f"{labels[k]} against {labels[ref]}"
-        found[f"{pair}, among neighbours"] = row + row.T
-        found[f"{pair}, first of two neighbours less second (from the {rim} only)"] = row - row.T
-    return found
-
-
-AUTO = "auto"
-MARK = 255  # many data sets of pictures in bytes have it for "no label"
-SETS = (set, frozenset)
 
 
 class Seen(NamedTuple):
@@ -240,22 +129,28 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
     """What is known of an example's labels.
 
     Void are None, NaN, masked entries, the codes in ``void``, and in a :class:`Partial` −1 as well;
-    a mapping names the nodes that are known. A set says that the label is one of its members.
+    a mapping names the nodes that are known. A set says that the label is one of its members. A
+    list stays one of objects, as ["a", nan] is no text.
     """
     if isinstance(given, Partial):
         return seen_in(given.observed, [*void, -1], nodes)
     if isinstance(given, Mapping):
-        given = _listed(given, nodes)
+        strange = [i for i in given if not isinstance(i, (int, np.integer)) or not 0 <= i < nodes]
+        if strange:
+            raise ValueError(f"y names node {strange[0]!r}; there are nodes 0 to {nodes - 1}")
+        given = [given.get(i) for i in range(nodes)]
     if hasattr(given, "__next__"):
         raise ValueError(
             f"y is a {type(given).__name__}, which is empty after one look: pass a list"
         )
-    listed = isinstance(given, Iterable) or hasattr(given, "__array__")
-    if given is None or isinstance(given, str) or not listed:
+    arrayed = hasattr(given, "__array__") or hasattr(given, "dtype")
+    if isinstance(given, str) or not (arrayed or isinstance(given, Iterable)):
         raise ValueError(f"y is {given!r}; expected a label for each of {nodes} nodes")
-    array = _array(given)
+    masked = isinstance(given, np.ma.MaskedArray)
+    plain = given.data if masked else given
+    array = np.asarray(plain) if arrayed else np.array(list(plain), dtype=object)
     known = ~missing(array)
-    if isinstance(given, np.ma.MaskedArray):
+    if masked:
         known &= ~np.ma.getmaskarray(given)
     for code in void:
         known &= np.asarray(array != code, dtype=bool)
@@ -264,25 +159,6 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
         among = {i: sorted(v) for i, v in enumerate(array.ravel()) if isinstance(v, SETS)}
         known.ravel()[list(among)] = False
     return Seen(as_labels(array[known]), known, among)
-
-
-WHOLE = {int, str, bool, np.str_, np.int64}  # kinds of which no value is missing
-
-
-def _listed(given: Mapping[Any, Any], nodes: int) -> list[Any]:
-    strange = [i for i in given if not isinstance(i, (int, np.integer)) or not 0 <= i < nodes]
-    if strange:
-        raise ValueError(f"y names node {strange[0]!r}; there are nodes 0 to {nodes - 1}")
-    return [given.get(i) for i in range(nodes)]
-
-
-def _array(given: Any) -> NDArray[Any]:
-    """Labels as they are: a list stays a list of objects, as ["a", nan] is no text."""
-    if isinstance(given, np.ma.MaskedArray):
-        return np.asarray(given.data)
-    if hasattr(given, "dtype") or hasattr(given, "__array__"):
-        return np.asarray(given)
-    return np.array(list(given), dtype=object)
 
 
 def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
@@ -296,21 +172,19 @@ def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([absent(v) for v in array.ravel()], dtype=bool).reshape(array.shape)
 
 
-def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
-    """The labels that mean void: those named, or −1 where the others are two integers ≥ 0 or more.
+def void_among(seen: Sequence[Seen]) -> tuple[Any, ...]:
+    """The label that means void if nobody says: −1 where others are two integers ≥ 0 or more.
 
     Whole numbers count as integers, as arrays that once held NaN are of floats.
     Beside 0 and 1 alone, −1 may be a class of its own: a warning says how it was taken.
     """
-    if not (isinstance(setting, str) and setting == AUTO):
-        if setting is None:
-            return ()
-        listed = isinstance(setting, Iterable) and not isinstance(setting, str)
-        return tuple(setting) if listed else (setting,)
     values = [s.labels for s in seen if s.labels.size]
-    if not values or not all(_whole(v) for v in values):
+    kinds = {v.dtype.kind for v in values}
+    if not kinds or not kinds <= set("iuf"):
         return ()
     distinct = np.unique(np.concatenate(values))
+    if not (distinct == np.rint(distinct)).all():
+        return ()
     usual, doubt = list(range(len(distinct) - 1)), ""
     if len(usual) > 1 and distinct.tolist() == [*usual, MARK]:
         doubt = (
@@ -327,12 +201,6 @@ def codes_of(setting: Any, seen: Sequence[Seen]) -> tuple[Any, ...]:
     if doubt:
         warnings.warn(doubt, DataWarning, stacklevel=outside())
     return (-1,) if void else ()
-
-
-def _whole(labels: NDArray[Any]) -> bool:
-    return labels.dtype.kind in "iu" or (
-        labels.dtype.kind == "f" and bool((labels == np.rint(labels)).all())
-    )
 
 
 def observed(classes: Labels, seen: Seen, m: int) -> Ints | Partial:
@@ -355,3 +223,136 @@ def allowed(
             raise ValueError(f"example {m}: node {i} may have no label at all")
         flags[i] = np.isin(np.arange(len(classes)), states_of(classes, labels, m))
     return flags
+
+
+def numbered(count: int, what: str = "feature") -> list[str]:
+    """Names for features that have none."""
+    return [f"{what} {j}" for j in range(count)]
+
+
+def check_kind(given: Any) -> Table:
+    """A kind of table by name."""
+    *first, last = map(repr, get_args(Table))
+    if given not in get_args(Table):
+        raise ValueError(f"a table is {', '.join(first)} or {last}, not {given!r}")
+    return given
+
+
+def table_spread(kind: Table, states: int) -> sp.csr_array:
+    """(K² × weights): the weight of each entry of a full table.
+
+    >>> table_spread("symmetric", 2).toarray().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    first, second = np.divmod(np.arange(states**2), states)
+    if kind == "potts":
+        return sp.csr_array((first == second).astype(float)[:, None])
+    weight = rows = np.arange(states**2)
+    if kind == "symmetric":
+        pair = np.minimum(first, second) * states + np.maximum(first, second)
+        weight = np.unique(pair, return_inverse=True)[1]
+    return sp.csr_array((np.ones(states**2), (rows, weight)))
+
+
+def table_names(kind: Table, labels: Sequence[str]) -> list[str]:
+    """What the weights of a table are called, in order.
+
+    >>> table_names("symmetric", ["a", "b"]), table_names("potts", ["a", "b"])
+    (['a – a', 'a – b', 'b – b'], ['same label'])
+    """
+    if kind == "potts":
+        return ["same label"]
+    if kind == "full":
+        return [f"{a} → {b}" for a in labels for b in labels]
+    return [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]]
+
+
+def tied_names(
+    features: Sequence[str], classes: Labels, edges: Sequence[str], kinds: Sequence[Table]
+) -> list[str]:
+    """Names of tied weights: ``feature: label``, then the table of every edge feature."""
+    labels = [str(label) for label in classes.tolist()]
+    found = [f"{feature}: {label}" for feature in features for label in labels]
+    for edge, kind in zip(edges, kinds, strict=True):
+        found += [edge + entry for entry in table_names(kind, labels)]
+    return found
+
+
+def tied_contrasts(
+    features: Sequence[str],
+    classes: Labels,
+    edges: Sequence[str] = ("",),
+    ref: int = 0,
+    rim: str = "ends",
+    inside: tuple[int, int] | None = None,
+) -> list[Named]:
+    """What a person asks of tied weights: labels against that of place ``ref``, equal neighbours.
+
+    A weight for every label is always redundant, so none is identified alone. Transitions come as
+    interactions: equal against unequal neighbours, by two labels; and with three labels or more,
+    one way round against the other. What a label is worth as the first or the second of two
+    neighbours is told apart from the rest only by the ``rim``: a chain's ends, a grid's borders.
+    ``inside`` names the constant feature and how often a node away from the rim is the first of
+    two neighbours: the sum of both is what data tell well.
+    """
+    labels, K, p = [str(label) for label in classes.tolist()], len(classes), len(features)
+    unit, others = np.eye(K), [k for k in range(K) if k != ref]
+
+    def placed(row: int, table: Array) -> Array:
+        out = np.zeros((p + len(edges) * K, K))
+        out[row : row + len(table)] = table
+        return out.ravel()
+
+    found = [
+        Named(f"{name}: {labels[k]} against {labels[ref]}", placed(j, unit[[k]] - unit[[ref]]))
+        for j, name in enumerate(features)
+        for k in others
+    ]
+    tables = _transitions(labels, ref, rim)
+    for e, edge in enumerate(edges):
+        found += [Named(edge + name, placed(p + e * K, table)) for name, table in tables.items()]
+    if inside is None or not edges:
+        return found
+    constant, often = inside
+    for k in others:
+        pair = f"{labels[k]} against {labels[ref]}"
+        near = often * placed(p, tables[f"{pair}, among neighbours"])
+        own = placed(constant, unit[[k]] - unit[[ref]])
+        found.append(Named(f"{pair}, inside: constant and neighbours", own + near))
+    return found
+
+
+def _transitions(labels: Sequence[str], ref: int, rim: str) -> dict[str, Array]:
+    """Combinations of a table of transitions, by name."""
+    K = len(labels)
+    unit, others = np.eye(K), [k for k in range(K) if k != ref]
+    found = {}
+    if K > 1:
+        found["equal against unequal neighbours"] = unit / K - (1.0 - unit) / (K * (K - 1))
+    for a, b in combinations(range(K), 2) if K > 2 else ():
+        difference = unit[a] - unit[b]
+        name = f"{labels[a]}, {labels[b]}: equal against unequal neighbours"
+        found[name] = np.outer(difference, difference)
+    for a, b in combinations(others, 2):
+        way = np.zeros((K, K))
+        way[[a, b, ref], [b, ref, a]] = 1.0
+        name = f"{labels[a]} → {labels[b]} → {labels[ref]} → {labels[a]} against the way back"
+        found[name] = way - way.T
+    for k in others:
+        row = np.tile(unit[k] - unit[ref], (K, 1)).T / K
+        pair = f"{labels[k]} against {labels[ref]}"
+        found[f"{pair}, among neighbours"] = row + row.T
+        found[f"{pair}, first of two neighbours less second (from the {rim} only)"] = row - row.T
+    return found
+
+
+def distinct(given: Sequence[Named]) -> list[Named]:
+    """Without combinations of nothing, and without multiples of earlier ones."""
+    found: list[Named] = []
+    units: list[Array] = []
+    for one in given:
+        size = np.linalg.norm(one.combination)
+        if size > 0 and not any(abs(unit @ one.combination) > 0.999999 * size for unit in units):
+            found.append(one)
+            units.append(one.combination / size)
+    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.door import shape_at
+from mlestruct.estimators.examples import shape_at
 from mlestruct.structures.base import SHORT, Array, small
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.matching import BipartiteMatching, Kind
@@ -43,20 +43,23 @@ class MatchingModel(Estimator):
         return len(self.coef_)
 
     def structures(self, X: Sequence[Any]) -> list[BipartiteMatching]:
-        found, made = [], dict[Any, BipartiteMatching]()
+        made: dict[Any, BipartiteMatching] = {}
+        found = []
         for m, x in enumerate(X):
             shape = shape_at(x, m)
             if len(shape) != 3:
                 raise ValueError(f"example {m}: X has shape {shape}; expected (rows, columns, d)")
-            try:
-                known = made.get(shape[:2])
-                if known is None and shape[0] * shape[1] <= SHORT:
-                    known = small(BipartiteMatching, *shape[:2], self.kind)
-                elif known is None:
-                    known = BipartiteMatching(*shape[:2], self.kind)
-            except ValueError as error:
-                raise ValueError(f"example {m}: {error}") from error
-            found.append(made.setdefault(shape[:2], known))
+            if (sides := shape[:2]) not in made:
+                short = sides[0] * sides[1] <= SHORT
+                try:
+                    made[sides] = (
+                        small(BipartiteMatching, *sides, self.kind)
+                        if short
+                        else BipartiteMatching(*sides, self.kind)
+                    )
+                except ValueError as error:
+                    raise ValueError(f"example {m}: {error}") from error
+            found.append(made[sides])
         return found
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:

@@ -11,11 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.estimators import door
-from mlestruct.estimators.door import Columns, Given
-from mlestruct.estimators.labelled import Weighable
+from mlestruct.estimators.base import Decision
+from mlestruct.estimators.examples import Columns, Given
+from mlestruct.estimators.labelled import Weighable, check_nodes, class_weights
 from mlestruct.estimators.labels import classes_of, missing, numbered
-from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers
@@ -57,27 +56,22 @@ class MultiLabelModel(Weighable):
         rows = super().taken(_rows(X), _rows(y))
         return replace(rows, columns=_columns(X), labels=_columns(y))
 
-    def weights_of_labels(self, batch: Batch[Any], y: Sequence[Any]) -> list[Array]:
+    def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
         """The weights of labels, times those of the ones that apply."""
+        assert batch.target is not None
         labels = len(self.classes_)
-        weights = door.node_weights(y, [labels] * len(y))
-        if self.class_weight is not None:
-            assert batch.target is not None
-            applies = batch.target.reshape(len(batch), -1)[:, 1 : 2 * labels : 2]
-            if self.class_weight == "balanced":  # as much where it applies as where it does not
-                often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
-                each = np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
-            else:
-                each = door.class_weights(self.class_weight, self.classes_, np.zeros(labels))
-            weights = [
-                w * np.where(row > 0, each, 1.0) for w, row in zip(weights, applies, strict=True)
-            ]
-        return weights
+        applies = batch.target.reshape(len(batch), -1)[:, 1 : 2 * labels : 2]
+        if self.class_weight == "balanced":  # as much where it applies as where it does not
+            often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
+            each = np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
+        else:
+            each = class_weights(self.class_weight, self.classes_, np.zeros(labels))
+        return list(np.where(applies > 0, each, 1.0) * (1.0 if own is None else np.array(own)))
 
-    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+    def prepare(self, given: Given) -> Given:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
-        y = [door.labels_of(labels) for labels in y]
-        self.n_features_in_ = _table(X).shape[1]
+        y = given.outcomes
+        self.n_features_in_ = _table(given.X).shape[1]
         self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
         if self.sets_:
             self.classes_ = classes_of([sorted(labels, key=str) for labels in y])
@@ -85,26 +79,24 @@ class MultiLabelModel(Weighable):
             table = _zeros_and_ones(y, None)
             if np.isnan(table).all():
                 raise ValueError("no label in y is known: there is nothing to learn")
-            width = table.shape[1]
-            self.classes_ = np.array(
-                range(width) if self._label_columns is None else self._label_columns
-            )
+            names = self._label_columns
+            self.classes_ = np.array(range(table.shape[1]) if names is None else names)
+        check_nodes(given, [len(self.classes_)] * len(y))
+        return given
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        y = [door.labels_of(labels) for labels in y]
         if not self.sets_:
             table = _zeros_and_ones(y, len(self.classes_))
             states = np.nan_to_num(table, nan=-1).astype(int)
             return [Partial(row) if (row < 0).any() else row for row in states]
-        known = set(self.classes_.tolist())
-        found = []
+        classes, found = self.classes_.tolist(), []
         for m, labels in enumerate(y):
             if not isinstance(labels, (set, frozenset)):
                 raise ValueError(f"example {m}: y is {labels!r}; the model was fitted to sets")
-            strange = next((label for label in labels if label not in known), None)
+            strange = next((label for label in labels if label not in classes), None)
             if strange is not None:
                 raise ValueError(f"example {m}: label {strange!r} was not seen in training")
-            found.append(np.array([label in labels for label in self.classes_.tolist()], int))
+            found.append(np.array([label in labels for label in classes], int))
         return found
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
@@ -115,22 +107,17 @@ class MultiLabelModel(Weighable):
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Shared:
         """Only the states 'applies' have weights; those of 'does not' would be redundant."""
-        rows, labels = _table(X), len(self.classes_)
+        rows, labels, couples = _table(X), len(self.classes_), len(self._couples())
         if rows.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {rows.shape[1]} features; expected {self.n_features_in_}")
         if self.intercept:
             rows = np.hstack([rows, np.ones((len(rows), 1))])
-        couples = len(self._couples())
-        alike = sp.vstack([sp.eye_array(couples)] * len(rows)) if couples else None
-        tied = Tied.of(
-            batch,
-            _by_label(rows, labels),
-            np.ones((0, 1)) if alike is None else sp.csr_array(alike),
-        )
-        own = _last(labels * rows.shape[1], 2)
-        both = _last(couples, 4)
-        spread = own if couples == 0 else sp.block_diag([own, both])
-        return Shared.of(tied, spread)
+        alike: Any = np.ones((0, 1))
+        if couples:
+            alike = sp.csr_array(sp.vstack([sp.eye_array(couples)] * len(rows)))
+        own, both = _last(labels * rows.shape[1], 2), _last(couples, 4)
+        spread = sp.block_diag([own, both]) if couples else own
+        return Shared.of(Tied.of(batch, _by_label(rows, labels), alike), spread)
 
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         structure = batch.structures[0]

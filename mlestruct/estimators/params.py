@@ -13,6 +13,7 @@ from mlestruct.errors import refuse_removed
 
 Wanted = bool | str | None
 UNCHANGED = "$UNCHANGED$"  # scikit-learn's own word for a request that stays as it is
+WEIGHTS = ("sample_weight", "node_weight")
 
 
 class _Requests(dict[str, Any]):
@@ -74,13 +75,9 @@ class Parameters:
         return found
 
     def __repr__(self) -> str:
-        defaults = self._defaults()
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params().items()
-            if repr(value) != repr(defaults[name])
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+        given = self.get_params()
+        changed = (n for n, value in self._defaults().items() if repr(value) != repr(given[n]))
+        return f"{type(self).__name__}({', '.join(f'{name}={given[name]!r}' for name in changed)})"
 
     def __sklearn_tags__(self) -> Any:
         """What scikit-learn asks: a supervised estimator over lists, not matrices, of examples."""
@@ -95,9 +92,9 @@ class Parameters:
 
         request = MetadataRequest(owner=self)
         for method in ("fit", "score"):
+            asked = getattr(self, "_metadata_request", {}).get(method, {})
             for name in self._routed(method):
-                wanted = self._requested(method).get(name)
-                getattr(request, method).add_request(param=name, alias=wanted)
+                getattr(request, method).add_request(param=name, alias=asked.get(name))
         return request
 
     def set_fit_request(
@@ -113,10 +110,7 @@ class Parameters:
     def _routed(self, method: str) -> list[str]:
         """The weights that a method takes."""
         taken = inspect.signature(getattr(type(self), method, id)).parameters
-        return [name for name in ("sample_weight", "node_weight") if name in taken]
-
-    def _requested(self, method: str) -> dict[str, Wanted]:
-        return dict(getattr(self, "_metadata_request", {}).get(method, {}))
+        return [name for name in WEIGHTS if name in taken]
 
     def _request(self, method: str, **wanted: Wanted) -> Self:
         new = {name: value for name, value in wanted.items() if value != UNCHANGED}
@@ -124,5 +118,5 @@ class Parameters:
         if strange is not None:
             raise TypeError(f"{type(self).__name__}.{method} takes no {strange}")
         asked = getattr(self, "_metadata_request", {})
-        self._metadata_request = _Requests(asked, **{method: self._requested(method) | new})
+        self._metadata_request = _Requests(asked, **{method: {**asked.get(method, {}), **new}})
         return self

@@ -6,7 +6,7 @@ A SkipChainModel also ties positions at a distance.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -16,11 +16,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.errors import DataWarning, outside
-from mlestruct.estimators.door import Given, Ragged, given_of, one_alone, width_of
+from mlestruct.estimators.base import Decision
+from mlestruct.estimators.examples import (
+    Given,
+    Ragged,
+    columns_of,
+    given_of,
+    one_alone,
+    width_of,
+)
 from mlestruct.estimators.labelled import Labelled, beside
-from mlestruct.estimators.labels import Labels, numbered, tied_contrasts, tied_names
+from mlestruct.estimators.labels import Table, numbered, tied_contrasts, tied_names
 from mlestruct.estimators.labels import allowed as flags_of
-from mlestruct.estimators.predictor import Decision
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.learning.tied import padded
@@ -76,20 +83,22 @@ class SequenceModel(Labelled):
     weights: Literal["all", "seen"] | None = None
     learns = (*Labelled.learns, "attributes_", "_allowed", "_constant")
 
-    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+    axes = 2
+
+    def prepare(self, given: Given) -> Given:
         """The labels and the dictionary of attributes; which weights are kept is decided later."""
         if self.weights not in (None, "all", "seen"):
             raise ValueError(f"weights is 'all', 'seen' or None, not {self.weights!r}")
-        self.attributes_ = _attributes().of(X) if _named(X) else None
-        if self.attributes_ is not None and len(self.attributes_) == 0:
-            raise ValueError("there are no features: no position has an attribute")
-        self.n_features_in_ = (
-            width_of(X, 2, "(length, features)")
-            if self.attributes_ is None
-            else len(self.attributes_)
-        )
+        self.attributes_ = None
+        if not (named := _named(given.X)):
+            self.n_features_in_ = width_of(given.X, 2, "(length, features)")
+        given = super().prepare(given)
+        if named:
+            self.attributes_ = _attributes().of(given.X)
+            self.n_features_in_ = len(self.attributes_)
+            if self.n_features_in_ == 0:
+                raise ValueError("there are no features: no position has an attribute")
         self._constant = self.attributes_ is None if self.intercept is None else self.intercept
-        self.learn_labels(X, y)
         if self.constraints is not None:
             self._rules  # noqa: B018  (refuses constraints that are none)
             if (why := doubt(self.classes_.tolist(), self.constraints)) is not None:
@@ -97,37 +106,36 @@ class SequenceModel(Labelled):
                 warnings.warn(words, DataWarning, stacklevel=outside())
         self._allowed: Ints | None = None
         self._places: tuple[Ints, Ints, Ints] | None = None
+        return given
 
     @property
     def _rules(self) -> ForbiddenTags:
         """What tags may not do."""
         return ForbiddenTags.of(self.classes_.tolist(), self.constraints)
 
-    axes = 2
-
     def taken(self, X: Any, y: Any) -> Given:
         """Without the sequences that have neither a position nor a label."""
-        given = super().taken(X, y)
+        given, full = super().taken(X, y), []
         for m, x in enumerate(given.X):
             if isinstance(x, Mapping) and not hasattr(x, "shape"):  # one token
                 raise one_alone(X)
             if isinstance(x, type) or not (hasattr(x, "__len__") or hasattr(x, "shape")):
                 raise ValueError(f"example {m}: X is {x!r}; expected a row or dict per position")
-        labels = [0] * len(given.X)
-        if given.y is not None:
-            sized = [hasattr(t, "__len__") and not isinstance(t, type) for t in given.y]
-            labels = [len(t) if has else 1 for t, has in zip(given.y, sized, strict=True)]
-        full = [m for m, x in enumerate(given.X) if self.nodes_of(x) or labels[m]]
-        return given if len(full) == len(given.X) else given.at(full)
+            labels = () if given.y is None else given.y[m]
+            sized = hasattr(labels, "__len__") and not isinstance(labels, type)
+            if self.shape_of(x) != (0,) or not sized or len(labels):
+                full.append(m)
+        if len(full) == len(given.X):
+            return given
+        some = given.part(full)
+        return replace(some, columns=columns_of(some.X))
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         found = super().encode(X, y)
-        if self.constraints is None:
-            return found
-        rules = self._rules
-        for m, outcome in enumerate(found):
+        rules = None if self.constraints is None else self._rules
+        for m, outcome in enumerate([] if rules is None else found):
             states = outcome.observed if isinstance(outcome, Partial) else outcome
-            why = rules.broken(states) if states.ndim == 1 else None
+            why = rules.broken(states) if rules is not None and states.ndim == 1 else None
             if why is not None:
                 raise ValueError(f"example {m}: {why}, by constraints={self.constraints!r}")
         return found
@@ -245,14 +253,16 @@ class SequenceModel(Labelled):
         if not hasattr(tags, "__len__") or len(X) != len(tags):
             raise ValueError(f"allowed is a list for each of {len(X)} sequences, not {tags!r:.80}")
         for m, (x, given) in enumerate(zip(X, tags, strict=True)):
-            if given is not None and len(given) != self.nodes_of(x):
-                raise ValueError(f"example {m}: allowed has {len(given)} entries for "
-                                 f"{self.nodes_of(x)} tokens")  # fmt: skip
+            count = self.shape_of(x)[0]
+            if given is not None and len(given) != count:
+                raise ValueError(
+                    f"example {m}: allowed has {len(given)} entries for {count} tokens"
+                )
         return [x if t is None else Among(x, t) for x, t in zip(X, tags, strict=True)]
 
-    def nodes_of(self, x: Any) -> int:
-        x = plain(x)
-        return int(x.shape[0]) if hasattr(x, "shape") else len(x)
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        x = x.whole if isinstance(x, Among) else x
+        return (int(x.shape[0]) if hasattr(x, "shape") else len(x),)
 
     def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
         """The stretches between positions that are not known."""
@@ -262,19 +272,18 @@ class SequenceModel(Labelled):
         return [(x[place], np.isin(number, number[place])) for place in places]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        lengths = [self.nodes_of(x) for x in X]
-        made = {n: _chain(n, len(self.classes_)) for n in set(lengths)}
-        if self.constraints is not None:
-            made = {n: self._rules.applied(graph) for n, graph in made.items()}
-        return [
-            self._held(made[n], x, m) if isinstance(x, Among) else made[n]
-            for m, (n, x) in enumerate(zip(lengths, X, strict=True))
-        ]
+        states, made, found = len(self.classes_), dict[int, FactorGraph](), []
+        for m, x in enumerate(X):
+            (length,) = self.shape_of(x)
+            if length not in made:  # short ones are the same in every call, with what they keep
+                short = length * states**2 <= SHORT
+                graph = small(chain, length, states) if short else chain(length, states)
+                made[length] = graph if self.constraints is None else self._rules.applied(graph)
+            found.append(self._held(made[length], x, m) if isinstance(x, Among) else made[length])
+        return found
 
-    def _held(self, graph: FactorGraph, x: Any, m: int) -> FactorGraph:
+    def _held(self, graph: FactorGraph, x: Among, m: int) -> FactorGraph:
         """A graph with only the tags that the tokens of an example may have."""
-        if not isinstance(x, Among):
-            return graph
         among = {i: sorted(tags) for i, tags in enumerate(x.tags) if tags is not None}
         try:
             anything = np.full(graph.n_nodes, -1)
@@ -284,7 +293,7 @@ class SequenceModel(Labelled):
             raise ValueError(f"example {m}: {why}") from error
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Shared:
-        X = list(map(plain, X))
+        X = [x.whole if isinstance(x, Among) else x for x in X]
         if _named(X) != (self.attributes_ is not None):
             kinds = ("arrays", "feature dicts")
             here, then = kinds if self.attributes_ is not None else kinds[::-1]
@@ -310,30 +319,32 @@ class SequenceModel(Labelled):
 
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The labels' probabilities at every position, (length, classes)."""
-        nodes, states = self.nodes_of(x), len(self.classes_)
+        nodes, states = self.shape_of(x)[0], len(self.classes_)
         return flat[: nodes * states].reshape(nodes, states)
 
     def names(self) -> list[str]:
         """``feature: label`` and ``label → next label``."""
         self._check_fitted()
-        names = tied_names(*self._tied())
+        ties = self.tie_names()
+        full: list[Table] = ["full"] * len(ties)
+        names = tied_names(self._node_features(), self.classes_, ties, full)
         return names if self._allowed is None else [names[j] for j in self._allowed]
 
     def contrasts(self, against: int = 0) -> list[Named]:
-        features, labels, ties = self._tied()
+        features, ties = self._node_features(), self.tie_names()
         inside = (len(features) - 1, 1) if self._constant else None
-        found = tied_contrasts(features, labels, ties, against, inside=inside)
+        found = tied_contrasts(features, self.classes_, ties, against, inside=inside)
         if self._allowed is None:
             return found
         kept = [(one, one.combination[self._allowed]) for one in found]
         whole = [(one, c) for one, c in kept if np.abs(c).sum() == np.abs(one.combination).sum()]
         return [one._replace(combination=kept) for one, kept in whole]
 
-    def _tied(self) -> tuple[list[str], Labels, list[str]]:
-        """Features of positions, labels, and what stands before those of ties."""
+    def _node_features(self) -> list[str]:
+        """The features of positions by name, the constant last."""
         columns = self._columns or numbered(self.n_features_in_)
         features = self.attributes_.names if self.attributes_ else columns
-        return [*features, *["constant"] * self._constant], self.classes_, self.tie_names()
+        return [*features, *["constant"] * self._constant]
 
     def tie_names(self) -> list[str]:
         """What stands before ``label → next label`` for each feature of a tie."""
@@ -351,16 +362,6 @@ class SequenceModel(Labelled):
         super().restore(learned)
         if self.attributes_ is not None:
             self.attributes_ = _attributes().unpacked(learned["attributes_"])
-
-
-def _chain(length: int, states: int) -> FactorGraph:
-    """Short ones are the same object in every call, as a structure keeps what was worked out."""
-    return small(chain, length, states) if length * states**2 <= SHORT else chain(length, states)
-
-
-def plain(x: Any) -> Any:
-    """A sequence without the tags that its tokens may have."""
-    return x.whole if isinstance(x, Among) else x
 
 
 def _attributes() -> type[Attributes]:
@@ -421,20 +422,22 @@ class SkipChainModel(SequenceModel):
     skips: Callable[[Any], Pairs]
     edges: Callable[[Any, int, int], Any] | None = None
 
-    def prepare(self, X: Sequence[Any], y: Sequence[Any]) -> None:
+    def prepare(self, given: Given) -> Given:
         """The labels, and the dictionaries of both kinds of attributes."""
-        super().prepare(X, y)
-        self.ties_ = _attributes().of([list(self._ties(x)) for x in X])
+        given = super().prepare(given)
+        self.ties_ = _attributes().of([self._ties(x) for x in given.X])
+        return given
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         states, rules, found = len(self.classes_), self._rules, []
         for m, x in enumerate(X):
-            graph = skip_chain(self.nodes_of(x), states, self._skips(plain(x)))
-            found.append(self._held(rules.applied(graph), x, m))
+            whole = x.whole if isinstance(x, Among) else x
+            graph = rules.applied(skip_chain(self.shape_of(x)[0], states, self._skips(whole)))
+            found.append(self._held(graph, x, m) if isinstance(x, Among) else graph)
         return found
 
     def ties(self, X: Sequence[Any]) -> sp.csr_array:
-        return self.ties_.stack([list(self._ties(x)) for x in X])
+        return self.ties_.stack([self._ties(x) for x in X])
 
     def _skips(self, x: Any) -> Pairs:
         pairs = self.skips(x)
@@ -442,13 +445,13 @@ class SkipChainModel(SequenceModel):
             raise ValueError(f"skips gave {pairs!r} for a sequence; expected pairs of positions")
         return pairs
 
-    def _ties(self, x: Any) -> Iterator[dict[str, Any]]:
+    def _ties(self, x: Any) -> list[dict[str, Any]]:
         """The attributes of every tie, in the structure's order."""
-        steps = [(i, i + 1) for i in range(self.nodes_of(x) - 1)]
-        for kind, pairs in (("chain", steps), ("skip", self._skips(x))):
-            for i, j in pairs:
-                own = {} if self.edges is None else {f"{kind} with": self.edges(x, i, j)}
-                yield {kind: True, **own}
+        steps = [("chain", i, i + 1) for i in range(self.shape_of(x)[0] - 1)]
+        pairs = [*steps, *(("skip", i, j) for i, j in self._skips(x))]
+        if self.edges is None:
+            return [{kind: True} for kind, _, _ in pairs]
+        return [{kind: True, f"{kind} with": self.edges(x, i, j)} for kind, i, j in pairs]
 
     def tie_names(self) -> list[str]:
         return [f"{name}: " for name in self.ties_.names]

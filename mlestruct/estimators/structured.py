@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.door import Given, columns_of, shape_at
+from mlestruct.estimators.examples import Given, columns_of, shape_at
 from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
@@ -73,7 +73,7 @@ class StructuredModel(Estimator):
         return len(self.coef_)
 
     def taken(self, X: Any, y: Any) -> Given:
-        """As :meth:`Predictor.taken`; the features of every example may be a frame."""
+        """As of any estimator; the features of every example may be a frame."""
         given = super().taken(X, y)
         return replace(given, columns=columns_of([self.rows(x) for x in given.X]))
 
@@ -128,27 +128,37 @@ class StructuredModel(Estimator):
             rows = [one.todense() if hasattr(one, "todense") else one for one in rows]
         return as_features(batch, rows)
 
-    def offset(self, X: Sequence[Any]) -> list[Array] | None:
-        return None if self.bias is None else [self._known(x, m) for m, x in enumerate(X)]
-
-    def _known(self, x: Any, m: int) -> Array:
-        """The known scores of one example's parts."""
-        if callable(self.bias):
-            given = self.bias(x)
-        elif not isinstance(self.bias, str):
-            raise ValueError(
-                f"bias is a function of an example or the name of its entry, not {self.bias!r}"
-            )
-        elif isinstance(x, Mapping) and self.bias in x:
-            given = x[self.bias]
-        else:
-            raise ValueError(f"example {m} has no {self.bias!r}, which bias= names")
-        return as_numbers(given, f"example {m}: bias").reshape(-1)
+    def _problem(
+        self, X: Sequence[Any], outcomes: Sequence[Any] | None, weight: Array | None
+    ) -> tuple[Batch[Any], Features]:
+        """As of any estimator; scores known beforehand are the batch's bias."""
+        batch, features = super()._problem(X, outcomes, weight)
+        if self.bias is None:
+            return batch, features
+        known = []
+        for m, x in enumerate(X):
+            if callable(self.bias):
+                given = self.bias(x)
+            elif not isinstance(self.bias, str):
+                raise ValueError(
+                    f"bias is a function of an example or the name of its entry, not {self.bias!r}"
+                )
+            elif isinstance(x, Mapping) and self.bias in x:
+                given = x[self.bias]
+            else:
+                raise ValueError(f"example {m} has no {self.bias!r}, which bias= names")
+            known.append(as_numbers(given, f"example {m}: bias").reshape(-1))
+            size = batch.structure(m).size
+            if known[m].shape != (size,):
+                raise ValueError(f"example {m}: bias has {known[m].size} entries for {size} parts")
+            if not np.isfinite(known[m]).all():
+                k = int((~np.isfinite(known[m])).argmax())
+                raise ValueError(f"example {m}: bias of part {k} is {known[m][k]}")
+        return replace(batch, bias=np.concatenate(known)), features
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         """Outcomes of the structures; those given as 0/1 per part are looked up."""
-        structures = self.structures(X)
-        return [_outcome(s, outcome) for s, outcome in zip(structures, y, strict=True)]
+        return [_outcome(s, one) for s, one in zip(self.structures(X), y, strict=True)]
 
 
 def _outcome(structure: Structure, given: Any) -> Any:

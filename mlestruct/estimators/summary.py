@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlestruct.estimators.door import told_apart
+from mlestruct.estimators.examples import told_apart
 from mlestruct.learning.dual import Certificate
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array

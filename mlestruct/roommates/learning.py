@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlestruct import Batch, FrankWolfe, limits
-from mlestruct.estimators.door import alphas_of
+from mlestruct.estimators.examples import alphas_of
 from mlestruct.estimators.stored import StoredFit
 from mlestruct.features import Pairs, Question
 from mlestruct.inference.sandwich import Sandwich

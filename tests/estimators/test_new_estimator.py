@@ -21,8 +21,9 @@ class ChoiceModel(Estimator):
     axes = 2
     learns = ("most_",)
 
-    def prepare(self, X, y):
-        self.most_ = max(len(x) for x in X)
+    def prepare(self, given):
+        self.most_ = max(len(x) for x in given.X)
+        return given
 
     def structures(self, X):
         return [ms.Custom(len(x), exactly_one=[range(len(x))]) for x in X]

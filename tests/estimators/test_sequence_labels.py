@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.estimators.predictor import Predictor
+from mlestruct.estimators.base import Estimator
 
 WORDS = [f"w{k}" for k in range(12)]
 
@@ -43,7 +43,7 @@ def test_labels_are_those_of_the_oracle(constraints, weights, rng):
     new += [[{"unseen": "only"}], [{}], [["w:1", "w:2"], {"word": "w3"}]]
     for coef in (model.coef_, rng.normal(scale=3.0, size=model.coef_.shape), 0 * model.coef_):
         model.coef_ = coef
-        slow = Predictor.predict(model, new)
+        slow = Estimator.predict(model, new)
         fast = model._labels(new)
         assert fast is not None
         alone = [model.predict([x])[0] for x in new]

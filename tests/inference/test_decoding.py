@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.estimators.predictor import Predictor
+from mlestruct.estimators.base import Estimator
 from mlestruct.inference import best, decode
 from mlestruct.inference.bounds import outcome_interval
 from mlestruct.inference.elimination import best_states
@@ -107,7 +107,7 @@ def test_predict_counts_what_is_not_proven():
     found = model.decode(X)
     assert not found.proven.any()
     np.testing.assert_allclose(found.upper - found.scores, 0.25)
-    assert isinstance(model, Predictor)
+    assert isinstance(model, Estimator)
 
 
 def test_grids_with_contrast_predict_the_best_labelling(rng):

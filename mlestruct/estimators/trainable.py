@@ -1,0 +1,457 @@
+"""How estimators learn: their settings, what each kind of example says of itself, and ``fit``."""
+
+from __future__ import annotations
+
+import copy
+import os
+import reprlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mlestruct.engine import Engine
+from mlestruct.errors import not_fitted
+from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged, winner
+from mlestruct.estimators.convergence import Ending
+from mlestruct.estimators.examples import Columns, Given, alphas_of, given_of
+from mlestruct.estimators.params import Parameters
+from mlestruct.features import Dense, Features, as_features
+from mlestruct.features.base import squares
+from mlestruct.features.dense import alike, levelled
+from mlestruct.inference.choose import Inference, Route
+from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
+from mlestruct.learning.checkpoints import Unwritten
+from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
+from mlestruct.learning.regulariser import Regulariser
+from mlestruct.oracle.registry import AnyOracle
+from mlestruct.progress import watcher
+from mlestruct.statistics.affordability import MOST, advice
+from mlestruct.storage.digest import shown
+from mlestruct.structures.base import Array, lasting
+from mlestruct.structures.batch import Batch
+from mlestruct.structures.entropy import Rho
+
+if TYPE_CHECKING:
+    from mlestruct.statistics.identified import Named
+
+Examples = tuple[Sequence[Any], Sequence[Any]]
+Penalty = Literal["raw", "standardised"]
+KINDS = "biufU"  # of arrays that model files hold: see files.py
+UNEVEN = 1e5  # columns of whose sizes the largest is so many of the smallest are no accident
+QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
+DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
+FREE = ("workers", "engine", "progress")  # settings that change no bit
+ALIKE = (
+    "labels count with weights in learning: what was maximised is no likelihood, and probabilities "
+    "are as if heavy labels were seen that much more often"
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Trainable(Parameters):
+    """What estimators learn by; :class:`mlestruct.estimators.base.Estimator` lists the settings.
+
+    A kind of example overrides some of the first methods: ``structures`` of every example;
+    ``features`` aligned with their batch; ``encode`` and ``present`` turn outcomes into the
+    structures' and back; ``shape`` gives probabilities the form users see; ``names`` the weights.
+    Where X and y are no lists of examples and outcomes, or some examples have no part, ``taken``
+    makes lists of those that have. What ``prepare`` learns are attributes that ``learns`` lists.
+    """
+
+    learner: str | Callable[..., Learns] = "mle_struct"
+    rho: Rho = None
+    alpha: float | Sequence[float] = 1.0
+    penalty: Penalty = "raw"
+    l1: float = 0.0
+    bounds: tuple[ArrayLike, ArrayLike] | None = None
+    oracle: AnyOracle = None
+    solver: Route = "auto"
+    infer: str | Inference | None = None
+    tol: float = 1e-3
+    max_rounds: int = 1000
+    max_seconds: float | None = None
+    workers: int = 1
+    engine: Engine | str | None = None
+    held_out: float = 0.25
+    scoring: Scoring = None
+    folds: int | None = None
+    one_standard_error: bool = False
+    random_state: int | np.random.Generator | None = 0
+    progress: bool | None = None
+    _columns: Columns = field(default=None, init=False)
+    _label_columns: Columns = field(default=None, init=False)
+    _told: Array | None = field(default=None, init=False)
+    axes: ClassVar[int] = 0
+    """An array of so many axes is one example, not a list of them."""
+    learns: ClassVar[tuple[str, ...]] = ()
+    """The attributes that :meth:`prepare` makes."""
+    instead: ClassVar[str] = "learn from the examples of which every label is known, and give those"
+    """What to do for intervals where labels are missing."""
+
+    def taken(self, X: Any, y: Any) -> Given:
+        """A user's X, and y where there is one, as lists of examples and outcomes."""
+        return given_of(X, y, self.axes)
+
+    def prepare(self, given: Given) -> Given:
+        """Take from the training data what encoding needs, such as the labels.
+
+        Returns the examples to learn from: by default all, as they are given.
+        """
+        return given
+
+    def known(self, given: Given) -> Given:
+        """The examples that a fit with these labels would learn from: by default all."""
+        return given
+
+    def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
+        """The batch to learn from, its parts weighed where ``given`` or settings say so."""
+        return batch
+
+    def structures(self, X: Sequence[Any]) -> list[Any]:
+        """The structure of every example."""
+        raise NotImplementedError
+
+    def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
+        """The features of every example, aligned with the batch's coordinates."""
+        return as_features(batch, list(X))
+
+    def as_given(self, x: Any) -> Any:
+        """An example that ``taken`` listed, as the user gave it."""
+        return x
+
+    def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+        """A user's outcomes as the structures' outcomes."""
+        return list(y)
+
+    def present(self, x: Any, outcome: Any) -> Any:
+        """A structure's outcome as the user's."""
+        return outcome
+
+    def shape(self, x: Any, structure: Any, flat: Array) -> Array:
+        """Coordinates of one example in the shape users see."""
+        return flat.reshape(structure.shape)
+
+    def names(self) -> list[str]:
+        """A name per weight: ``feature_names``, or the columns', where there are as many."""
+        self._check_fitted()
+        names: Any = getattr(self, "feature_names", None)
+        if names is not None:
+            if isinstance(names, str):
+                raise ValueError(f"feature_names is a list of names, not {names!r}")
+            if len(names) != len(self.coef_):
+                raise ValueError(f"{len(names)} names for {len(self.coef_)} features")
+            return [str(name) for name in names]
+        if self._columns is not None and len(self._columns) == len(self.coef_):
+            return list(self._columns)
+        return [f"feature {j}" for j in range(len(self.coef_))]
+
+    def against(self, reference: Any) -> int:
+        """The place of the label that others are told against; None: the first."""
+        if reference is not None:
+            kind = type(self).__name__
+            raise ValueError(f"reference is {reference!r}: a {kind} tells no label against another")
+        return 0
+
+    def contrasts(self, against: int = 0) -> list[Named]:
+        """Combinations of weights worth an interval; with labels, ``against`` one by its place."""
+        return []
+
+    def stored(self) -> dict[str, Any]:
+        """What :meth:`prepare` learned, for a model file: trees of arrays by name."""
+        learned = {name: getattr(self, name) for name in self.learns}
+        for name, value in learned.items():
+            if isinstance(value, np.ndarray) and value.dtype.kind not in KINDS:
+                raise ValueError(
+                    f"{name} are of {value.dtype}, such as {value.flat[0]!r}; model files hold "
+                    "numbers and text: learn from labels of these"
+                )
+        return learned
+
+    def restore(self, learned: dict[str, Any]) -> None:
+        """The inverse of :meth:`stored`."""
+        for name in self.learns:
+            if name in learned:
+                setattr(self, name, learned[name])
+
+    def fit(
+        self,
+        X: Sequence[Any],
+        y: Sequence[Any],
+        sample_weight: ArrayLike | None = None,
+        *,
+        validation: Examples | None = None,
+        checkpoint: AnyCheckpoint = None,
+    ) -> Self:
+        """Learn from a list of examples' features and the list of their observed outcomes.
+
+        With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was ended goes on, bit for
+        bit, and one that was not begins. Ctrl-C leaves the model of the last round, as a full disk
+        does.
+        """
+        return self._fit(self.taken(X, y), sample_weight, validation, checkpoint)
+
+    def _fit(
+        self,
+        given: Given,
+        weight: ArrayLike | None,
+        validation: Examples | None,
+        checkpoint: AnyCheckpoint,
+    ) -> Self:
+        """Learn on a copy, which the estimator becomes at the end: a fit that fails changes it not.
+
+        Of several alphas the best on ``validation`` is kept; without it, all examples are learned
+        from once more, with the one that was best on those held out in turn.
+        """
+        self.check_switches()
+        model, alphas = copy.copy(self), alphas_of(self.alpha)
+        several, judge = len(alphas) > 1, None
+        if checkpoint is not None and several and validation is None and self.random_state is None:
+            raise ValueError(
+                "several alphas hold out other examples every time with random_state=None, so a "
+                "checkpoint could never be gone on from: give a number"
+            )
+        model._columns, model._label_columns = given.columns, given.labels
+        if validation is not None:
+            if not isinstance(validation, Sequence) or len(validation) != 2:
+                raise ValueError(f"validation is (X, y), not {validation!r}")
+            checked = model._agreed(self.taken(*validation))
+            judge = checked if len(checked.outcomes) and several else None
+        given.outcomes  # noqa: B018  (refuses no outcomes)
+        loop = Loop.begin(checkpoint, type(self).__name__, self._named)
+        given = model.prepare(given if weight is None else given.weighed(weight))
+        table, missed, work, tried = np.zeros((1, 0)), list[float](), copy.copy(model), alphas
+        try:
+            if several and judge is None:
+                parts = [work._learn(*part, alphas, loop) for part in held_out(work, given)]
+                table = np.concatenate([scores for scores, _ in parts], axis=1)
+                missed = [alpha for _, more in parts for alpha in more]
+                alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
+            work = model
+            scores, more = model._learn(given, judge, alphas, loop)
+        except (Interrupted, Unwritten) as ended:
+            if ended.model is not None:
+                vars(self).update(vars(work))
+            raise
+        except BROKEN as error:
+            loop.blame(error)
+            raise
+        if judge is not None:
+            table, missed = scores, [alpha for alpha in more if alpha != model.alpha_]
+        if several:
+            means = zip(tried.tolist(), table.mean(axis=1).tolist(), strict=True)
+            model.alpha_scores_ = sorted(means)
+            model.notes_ = [*model.notes_, how_chosen(model, tried)]
+        vars(self).update(vars(model))
+        loop.keep()
+        if self._short:
+            how = self._short, self.certificate_, self.tol, missed, len(tried), self.get_params()
+            Ending(*how, self._hint, bool(self.coef_.any())).warn(type(self).__name__)
+        return self
+
+    def _named(self) -> dict[str, Any]:
+        """The settings that a fit which goes on must share."""
+        settings = self.get_params().items()
+        return {name: shown(value) for name, value in settings if name not in FREE}
+
+    def _learn(
+        self, given: Given, judge: Given | None, alphas: Array, loop: Loop
+    ) -> tuple[Array, list[float]]:
+        """Keep the model of the only alpha, or of the one that scores best on ``judge``.
+
+        Returns the scores, and the alphas whose fits have not converged.
+        """
+        batch, features = self._problem(given.X, self.encode(given.X, given.outcomes), given.weight)
+        self._told = moments_of(batch, features)
+        counted = self.counted(batch, given)
+        self.notes_ = [] if counted is batch else [ALIKE]
+        batch, levels = counted, self._levelled(counted, features, alphas)
+        order = np.argsort(-alphas, kind="stable").tolist()  # each starts from a stronger one
+        ridges = [self._ridge(alphas[k]) for k in order]
+        learner: Any = self._learner(ridges[0])
+        if batch.partly:
+            learner = learner.of_seen(self.tol)
+        watch, inside = watcher(learner.name, self.progress), loop.inside("path")
+        self.alpha_scores_: list[tuple[float, float]] = []
+        tried, missed, model = list[tuple[Array, Found]](), list[float](), None
+        for alpha, ridge in zip(alphas[order].tolist(), ridges, strict=True):
+            try:
+                one = learner.under(ridge)
+                model = one.fit(batch, levels, start=model, told=watch, loop=inside)
+            except (Interrupted, Unwritten) as ended:
+                if ended.model is not None:
+                    self._keep(ended.model, alpha, features.d)
+                raise
+            inside.thin()
+            self._keep(model, alpha, features.d)
+            missed += [] if model.converged else [alpha]
+            if judge is not None:
+                tried.append((judged(self, judge), model))
+        table = np.zeros((len(alphas), 0))
+        if tried:
+            found = [tried[order.index(k)] for k in range(len(alphas))]
+            table = np.array([scores for scores, _ in found])
+            best = winner(alphas, table, self.one_standard_error)
+            self._keep(found[best][1], float(alphas[best]), features.d)
+        self._hint = self._uneven(features, batch.size) if self._short else ""
+        self.notes_ = [*self.notes_, *self._notes(batch, features)]
+        return table, missed
+
+    def _problem(
+        self, X: Sequence[Any], outcomes: Sequence[Any] | None, weight: Array | None
+    ) -> tuple[Batch[Any], Features]:
+        """The way from a user's examples, encoded outcomes and weights to a batch with features."""
+        batch = Batch.of(list(map(lasting, self.structures(X))), outcomes, weight=weight)
+        return batch, self.features(batch, X)
+
+    def _levelled(self, batch: Batch[Any], features: Features, alphas: Array) -> Features:
+        """Features, without what all outcomes share where that drowns the rest; and their scale.
+
+        A column of zeros has no size.
+        """
+        if self.penalty not in get_args(Penalty):
+            raise ValueError(f"penalty is 'raw' or 'standardised', not {self.penalty!r}")
+        self.scale_ = np.ones(features.d)
+        if self.penalty == "standardised":
+            self.notes_.append("alpha is on weights of columns divided by their root mean squares")
+            features = levelled(batch, features, np.arange(features.d))
+            size = np.sqrt(squares(features, np.ones(batch.size)) / batch.size)
+            for j in np.flatnonzero(size == 0):
+                if features.potentials(np.eye(1, features.d, int(j))[0]).any():
+                    raise ValueError(f"squares of column {j} are too small to be told from 0")
+            self.scale_ = np.where(size > 0, size, 1.0)
+        elif isinstance(features, Dense):
+            large = features.squares(batch.weights) / len(batch) > DEEP * alphas.min()
+            if large.any():
+                features = levelled(batch, features, np.flatnonzero(large))
+        return features
+
+    def _ridge(self, alpha: float) -> Regulariser:
+        """The penalty of the columns as they are given."""
+        bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        if not isinstance(bounds, Sequence) or len(bounds) != 2:
+            raise ValueError(f"bounds are (lower, upper), not {reprlib.repr(self.bounds)}")
+        lower, upper = bounds
+        with np.errstate(over="ignore", under="ignore"):
+            lam = alpha * self.scale_**2
+        l1, d = self.l1 * self.scale_, len(self.scale_)
+        return Regulariser.of(d, lam, l1=l1, lower=lower, upper=upper)
+
+    def _learner(self, regulariser: Regulariser) -> Learns:
+        make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
+        if make is None:
+            raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
+        return make(
+            rho=self.rho,
+            regulariser=regulariser,
+            oracle=self._oracle(),
+            route=self.solver,
+            solver=self._solver(self.tol),
+        )
+
+    def _solver(self, tol: float) -> FrankWolfe:
+        return FrankWolfe(
+            tol=tol,
+            rounds=self.max_rounds,
+            seconds=self.max_seconds,
+            workers=self.workers,
+            engine=self.engine,
+        )
+
+    def _oracle(self) -> AnyOracle:
+        """The oracle as it is asked."""
+        return self.oracle
+
+    def _keep(self, model: Found, alpha: float, d: int) -> None:
+        """The weights of scores; those of other heads are the inference's, which has them."""
+        w = model.theta
+        if w.ndim != 1 or w.dtype != float or len(w) < d or not np.isfinite(w).all():
+            raise ValueError(f"a fit came to weights of shape {w.shape} and {w.dtype} for {d}")
+        self.coef_, self.certificate_, self.route_ = w[:d], model.certificate, model.route
+        self.history_, self.n_iter_, self.alpha_ = model.history, len(model.history), alpha
+        self.converged_, self._short = not model.short, model.short
+        self.solver_seconds_ = model.asking
+        self.inference_, self._learned = model.inference, model.learned
+
+    def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
+        """What these examples say of the weights learned from them, in words."""
+        surrogate = self.learner == "mle_struct" and self.oracle is None
+        surrogate &= ALIKE not in self.notes_  # exact_mle takes no weights
+        notes = advice(batch, self.inference_) if surrogate else []
+        size = np.abs(self.coef_) * self.scale_
+        quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
+        if len(quiet) and features.d <= MOST and (same := alike(batch, features, quiet)):
+            listed = ", ".join(self.names()[j] for j in same)
+            notes.append(
+                f"the same for every outcome, so that nothing can be learned of it: {listed}"
+            )
+        return notes
+
+    def _uneven(self, features: Features, rows: int) -> str:
+        """What to do about columns of very different sizes, where a fit has not converged."""
+        size = np.sqrt(squares(features, np.ones(rows)) / rows)
+        size = size[size > 0]
+        if self.penalty != "raw" or len(size) == 0 or size.max() < UNEVEN * size.min():
+            return ""
+        return (
+            f"sizes of columns differ by up to {size.max() / size.min():.0e}: divide the large "
+            "ones, or take penalty='standardised'"
+        )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "coef_"):
+            raise not_fitted(self)
+
+    def _agreed(self, given: Given) -> Given:
+        """Examples, once they are in the columns learned from."""
+        for known, own, name in (
+            (self._columns, given.columns, "X"),
+            (self._label_columns, given.labels, "y"),
+        ):
+            if known is not None and own is not None and own != known:  # taken by position
+                why = f"the model learned from {known}, in that order"
+                raise ValueError(f"{name} has columns {own}; {why}")
+        return given
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model: settings, weights, certificate, history; no data, no code."""
+        from mlestruct.estimators.stored import StoredFit, write
+
+        self._check_fitted()
+        known = {"history": self.history_, "route": self.route_, "learned": self._learned}
+        model = Found(self.coef_, self.certificate_, short=self._short, **known)
+        how = self.alpha_, self.alpha_scores_, self.notes_, self.scale_, self._columns
+        fitted = StoredFit(model, *how)
+        write(path, type(self).__name__, self.get_params(), fitted, self.stored())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], **again: Any) -> Self:
+        """A saved model with the same predictions, bit for bit.
+
+        Settings that are code (an oracle, a structure or a learner of your own) are not in the
+        file: pass them ``again``.
+        """
+        from mlestruct.estimators.stored import loading, read
+
+        settings, fitted, learned = read(path, cls.__name__, again)
+        with loading(path, cls.__name__):
+            cls.check_names(settings)
+            model, found = cls(**settings), fitted.model
+            inference = model._learner(Regulariser.of(0)).inference.recall(found.learned)
+            model._keep(replace(found, inference=inference), fitted.alpha, len(found.theta))
+            model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
+            model.scale_ = np.ones(len(found.theta)) if fitted.scale is None else fitted.scale
+            model._columns = fitted.columns
+            model.restore(learned)
+        return model
+
+
+def moments_of(batch: Batch[Any], features: Features) -> Array | None:
+    """What tells examples from others: how many there are, and what their outcomes sum to."""
+    if batch.partly:
+        return None
+    weighed = batch.target * batch.weights  # type: ignore[operator]
+    return np.append(features.moments(weighed), len(batch))
