@@ -49,8 +49,7 @@ class Shown:
             import pandas
         except ModuleNotFoundError as missing:
             raise ModuleNotFoundError(
-                'to_frame needs pandas (pip install "mlestruct[tables]" pandas); columns() gives '
-                "the same as lists"
+                "to_frame needs pandas (pip install pandas); columns() gives the same as lists"
             ) from missing
         return pandas.DataFrame(self.columns())
 

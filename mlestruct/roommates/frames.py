@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from reprlib import repr as short
 from typing import Any
 
@@ -24,13 +25,8 @@ from mlestruct.roommates.cells import (
 from mlestruct.structures.base import absent
 
 EXACT = 1 << 53  # beyond it floats skip integers
-NEVER_ABSENT = {bool, int, str, np.bool_, np.int64, np.str_}
 Column = NDArray[Any]
 Columns = dict[str, Column]
-
-
-class MixedColumn(ValueError):
-    """A column has numbers and text, or what is neither."""
 
 
 @dataclass(frozen=True)
@@ -141,33 +137,26 @@ class Table:
 
     def without(self, codes: Mapping[str, Sequence[Any]]) -> Table:
         """With these values of each column as blank cells: codes for "no answer", as written."""
-        columns, cells, mixed = dict(self.columns), dict(self.written or {}), dict(self.mixed)
-        for name, values in codes.items():
-            shown = [written(cell) for cell in cells.get(name, columns[name]).tolist()]
-            coded = {written(value) for value in values} - {None}
-            gone = np.array([cell in coded for cell in shown], dtype=bool)
-            if name in cells:
-                cells[name] = cells[name].copy()
-                cells[name][gone] = None
-                columns[name], _ = typed(name, cells[name].tolist(), self.decimal)
-            elif gone.any():
-                kept = zip(columns[name].tolist(), gone, strict=True)
-                columns[name] = column_of(name, [None if g else value for value, g in kept])
-                mixed.pop(name, None)
-        return replace(self, columns=columns, written=self.written and cells, mixed=mixed)
+        return self.respelled(
+            {
+                name: {str(written(value)): None for value in values}
+                for name, values in codes.items()
+            }
+        )
 
-    def respelled(self, spelled: Mapping[str, Mapping[str, str]]) -> Table:
-        """With other words in place of these, by column, as written."""
-        columns, cells = dict(self.columns), dict(self.written or {})
-        for name in [name for name in spelled if name in columns]:
-            told = spelled[name]
-            for among in (columns, cells):
-                if name in among and among[name].dtype.kind == "O":
-                    listed = [told.get(cell, cell) for cell in among[name].tolist()]
-                    among[name] = objects(listed)
-                    if among is columns:
-                        columns[name], _ = typed(name, listed, self.decimal)
-        return replace(self, columns=columns, written=self.written and cells)
+    def respelled(self, spelled: Mapping[str, Mapping[str, str | None]]) -> Table:
+        """With other words in place of these, by column, as written; None for a blank cell."""
+        columns, cells, mixed = dict(self.columns), dict(self.written or {}), dict(self.mixed)
+        for name in [name for name in spelled if name in columns and spelled[name]]:
+            told, given = spelled[name], cells.get(name, columns[name]).tolist()
+            listed = [told.get(str(written(cell)), cell) for cell in given]
+            if name in cells:
+                cells[name] = objects(listed)
+                columns[name], _ = typed(name, listed, self.decimal)
+            elif listed != given:
+                columns[name], mixed[name] = column_of(name, listed)
+        mixed = {name: words for name, words in mixed.items() if words}
+        return replace(self, columns=columns, written=self.written and cells, mixed=mixed)
 
     def native(self) -> Any:
         """The same rows in the user's kind of table."""
@@ -201,14 +190,9 @@ def checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> T
     lengths = {name: len(values) for name, values in lists.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns have different lengths: {lengths}")
-    columns, mixed = {}, {}
-    for name, values in lists.items():
-        try:
-            columns[name] = column_of(name, values)
-        except MixedColumn as error:
-            mixed[name] = str(error)
-            columns[name] = objects([None if absent(value) else value for value in values])
-    return Table(columns, back, mixed=mixed)
+    read = {name: column_of(name, values) for name, values in lists.items()}
+    columns = {name: column for name, (column, _) in read.items()}
+    return Table(columns, back, mixed={name: words for name, (_, words) in read.items() if words})
 
 
 def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Column, str]:
@@ -217,27 +201,24 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
     ``decimal`` is the file's own mark where it is known; cells such as ``1,234`` are numbers only
     then, since the mark may part thousands too.
     """
-    shares = [cell for cell in cells if cell is not None]
-    if shares and all(isinstance(cell, str) and cell.endswith("%") for cell in shares):
+    held = [cell for cell in cells if cell is not None]
+    if held and all(isinstance(cell, str) and cell.endswith("%") for cell in held):
         bare = [None if cell is None else stripped(str(cell)[:-1]) for cell in cells]
         column, doubt = typed(name, bare, decimal)
-        return (column, doubt) if column.dtype.kind != "O" else (objects(list(cells)), doubt)
-    fits = marks(cells)
+        if column.dtype.kind != "O":
+            return column, doubt
+    fits, doubt = marks(cells), ""
     mark: Decimal = "," if fits == {","} else "."
-    doubt = ""
     if len(fits) == 1 and unsure(cells, mark) and mark != decimal:
         some = next(str(cell) for cell in cells if isinstance(cell, str) and mark in cell)
         doubt = f"{some!r} in column {name!r} may have decimals or thousands, so it stays text"
-        fits = set()
-    elif not fits and spelled([_pointed(cell) for cell in cells], ".") is not None:
+    elif fits:
+        column, fault = column_of(name, spelled(cells, mark) or [])
+        if not fault:
+            return column, ""
+    elif spelled([c.replace(",", ".") if isinstance(c, str) else c for c in cells], "."):
         doubt = f"column {name!r} has decimal commas and points, so it stays text"
-    if fits:
-        return column_of(name, spelled(cells, mark) or []), doubt
     return objects([written(cell) for cell in cells]), doubt
-
-
-def _pointed(cell: Cell) -> Cell:
-    return cell.replace(",", ".") if isinstance(cell, str) else cell
 
 
 def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
@@ -252,72 +233,51 @@ def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
     return sure.pop() if len(sure) == 1 else None
 
 
-def column_of(name: str, values: list[Any]) -> Column:
-    """The one type that all present values share."""
-    whole = set(map(type, values)) <= NEVER_ABSENT
-    none = [False] * len(values) if whole else [absent(value) for value in values]
-    present = [value for value, gone in zip(values, none, strict=True) if not gone]
-    kinds = _kinds(name, values, none)
-    if kinds.keys() <= {"text"}:
-        return objects([None if gone else str(v) for v, gone in zip(values, none, strict=True)])
-    if "text" in kinds:
-        row = kinds["text"]
-        raise MixedColumn(
-            f"column {name!r} mixes numbers and text: row {row} is {short(values[row])}; make it "
-            "one or the other, or name codes for no answer in no_answer="
+def column_of(name: str, values: list[Any]) -> tuple[Column, str]:
+    """The one type that all present values share; and in words what is wrong, where they do not."""
+    gone = [absent(value) for value in values]
+    types = {type(value): row for row, value in enumerate(values) if not gone[row]}
+    kinds = {_kind(values[row]): row for row in types.values()}  # with the last row of each
+    plain = objects([None if none else value for value, none in zip(values, gone, strict=True)])
+    if "" in kinds:
+        value = short(values[kinds[""]])
+        return plain, f"column {name!r}, row {kinds['']}: {value} is no number, text or date"
+    if "text" in kinds and len(kinds) > 1:
+        return plain, (
+            f"column {name!r} mixes numbers and text: row {kinds['text']} is "
+            f"{short(values[kinds['text']])}; make it one or the other, or name codes for no "
+            "answer in no_answer="
         )
-    if len(present) == len(values) and kinds.keys() == {"boolean"}:
-        return np.array(values, dtype=bool)
-    if len(present) == len(values) and "float" not in kinds:
-        try:
-            return np.array(values, dtype=np.int64)
-        except OverflowError as error:
-            most = max((int(value) for value in values), key=abs)
-            words = f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
-            raise ValueError(words) from error
-    integers = (v for v in present if _kind(v) == "integer") if "integer" in kinds else ()
-    long = next((v for v in integers if abs(v) > EXACT), None)
-    if long is not None:
-        raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
-    numbers = zip(values, none, strict=True)
-    return np.array([np.nan if gone else float(v) for v, gone in numbers])
-
-
-def _kinds(name: str, values: list[Any], none: list[bool]) -> dict[str, int]:
-    """The kinds of values there are, with the last row of each; a value's kind is its type's."""
-    types = [type(value) for value in values]
-    last = {one: row for row, (one, gone) in enumerate(zip(types, none, strict=True)) if not gone}
-    kinds: dict[str, int] = {}
-    for one, row in last.items():  # in the order of their first rows
-        first = types.index(one)
-        try:
-            kind = _kind(values[first])
-        except ValueError as error:
-            raise MixedColumn(f"column {name!r}, row {first}: {error}") from error
-        kinds[kind] = max(row, kinds.get(kind, row))
-    return kinds
+    if not kinds or "text" in kinds:
+        return objects([None if value is None else str(value) for value in plain]), ""
+    if any(gone) or "number" in kinds:
+        long = next((v for v in plain if isinstance(v, Integral) and abs(v) > EXACT), None)
+        if long is not None:
+            return plain, f"column {name!r} has gaps or fractions, and {long} would lose digits"
+        return np.array([np.nan if value is None else float(value) for value in plain]), ""
+    try:
+        return np.array(values, dtype=bool if kinds.keys() == {"truth"} else np.int64), ""
+    except OverflowError:
+        most = max((int(value) for value in values), key=abs)
+        return plain, f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
 
 
 def _kind(value: Any) -> str:
+    """What a value is; nothing for what is neither number, text nor date."""
     if isinstance(value, (bool, np.bool_)):
-        return "boolean"
-    if isinstance(value, int) or (isinstance(value, np.generic) and value.dtype.kind in "iu"):
-        return "integer"
-    if isinstance(value, (float, np.floating)):
-        return "float"
+        return "truth"
+    if isinstance(value, Integral):
+        return "whole"
     if isinstance(value, str) or hasattr(value, "isoformat"):
         return "text"
-    if type(value).__name__ in ("Decimal", "Fraction"):  # as databases have them
-        return "integer" if value == int(value) else "float"
-    raise ValueError(f"{short(value)} is no number, text or date")
+    return "number" if hasattr(value, "__float__") and not hasattr(value, "__len__") else ""
 
 
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
     """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
 
-    Files are read as :func:`mlestruct.roommates.reading.read` does. Frames need the extra
-    ``mlestruct[tables]``. ``wanted`` columns decide which sheet, or which of two lines of names, is
-    meant.
+    Files are read as :func:`mlestruct.roommates.reading.read` does. ``wanted`` columns decide which
+    sheet, or which of two lines of names, is meant.
 
     >>> people = table([{"id": 7, "age": 20}, {"id": 8, "age": None}])
     >>> people["age"].tolist(), people.rows([0]).native()
@@ -368,36 +328,17 @@ def to_rows(columns: Columns) -> list[dict[str, Any]]:
 
 
 def of_frame(given: Any, wanted: Collection[str] = ()) -> Table:
-    """A frame's columns, and levels of its index that are ``wanted`` and no column."""
+    """The columns of a pandas or polars frame, and levels of its index that are ``wanted``."""
+    names = list(getattr(given, "columns", ()))
+    if not names or not hasattr(given, "shape"):
+        raise ValueError(
+            "a table is columns by name, a list of dicts, a CSV path, or a pandas or polars frame, "
+            f"not a {type(given).__name__}"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"two columns have one name among {names}; rename one of them")
     levels = getattr(getattr(given, "index", None), "names", None) or ()
-    named = [name for name in levels if name in wanted and name not in given.columns]
+    named = [name for name in levels if name in wanted and name not in names]
     given = given.reset_index(named) if named else given
-    try:
-        import narwhals as nw
-    except ImportError as error:
-        raise ValueError(
-            f"a {type(given).__name__} needs the extra mlestruct[tables]; without it a table is "
-            "columns by name, a list of dicts or the path of a CSV file"
-        ) from error
-    try:
-        frame = nw.from_native(given, eager_only=True)
-    except TypeError as error:
-        raise ValueError(
-            f"a table is columns by name, a list of dicts, a CSV path, or a pandas or polars "
-            f"frame, not a {type(given).__name__}"
-        ) from error
-    except nw.exceptions.DuplicateError as error:
-        names = list(given.columns)
-        raise ValueError(f"two columns have one name among {names}; rename one of them") from error
-    lists = _as_text((series.name, _listed(series)) for series in frame.iter_columns())
-
-    def back(columns: Columns) -> Any:
-        listed = {name: column.tolist() for name, column in columns.items()}
-        return nw.from_dict(listed, backend=frame.implementation).to_native()
-
-    return checked(lists, back)
-
-
-def _listed(series: Any) -> list[Any]:
-    pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
-    return [None if gone else value for value, gone in pairs]
+    lists = _as_text((name, given[name].to_list()) for name in given.columns)
+    return checked(lists, lambda columns: type(given)({n: c.tolist() for n, c in columns.items()}))

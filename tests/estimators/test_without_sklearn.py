@@ -5,7 +5,7 @@ import sys
 
 WITHOUT = """
 import sys
-sys.modules.update(dict.fromkeys(("sklearn", "pandas", "polars", "narwhals", "matplotlib")))
+sys.modules.update(dict.fromkeys(("sklearn", "pandas", "polars", "matplotlib")))
 import mlestruct as ms
 from mlestruct import data
 train = data.sequences(sizes=(6, 0, 0), states=2, d=3)[0]
