@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from typing import NamedTuple
 
 import numpy as np
 
@@ -37,27 +36,22 @@ EACH = 5  # faults of one kind in one message
 FEW = 60  # more different numbers than that are no scale with a code beside it
 
 
-class Suspect(NamedTuple):
-    """A value that many questionnaires use for "no answer", and how many gave it."""
-
-    value: str
-    given: int
+def shown(column: Column) -> Counter[str]:
+    """How often each answer was given, as it is written."""
+    return Counter(str(written(value)) for value in column[~missing(column)].tolist())
 
 
-def suspects(column: Column) -> list[Suspect]:
-    """Values that are probably no answers, the most frequent first.
+def suspects(column: Column) -> dict[str, int]:
+    """Values that are probably no answers, the most frequent first, and how many gave each.
 
     Words are known by a list. Numbers are made of 7, 8 and 9, or are below 0 where no other is,
     and stand apart from the others: 9 is one beside 1 to 5, and none beside 0 to 10.
     """
-    present = column[~missing(column)].tolist()
-    counts: Counter[str] = Counter()
-    for value, given in Counter(present).items():
-        counts[str(written(value))] += given
+    counts = shown(column)
     words = [value for value in counts if stripped(value).casefold() in PHRASES]
     scale = {value: n for value in counts if (n := number(value)) is not None}
     found = [*words, *(_codes(scale) if len(scale) <= FEW else [])]
-    return [Suspect(v, counts[v]) for v in sorted(found, key=lambda v: (-counts[v], v))]
+    return {value: counts[value] for value in sorted(found, key=lambda v: (-counts[v], v))}
 
 
 def _codes(scale: dict[str, float]) -> list[str]:

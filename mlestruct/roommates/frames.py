@@ -251,7 +251,7 @@ def column_of(name: str, values: list[Any]) -> tuple[Column, str]:
     if not kinds or "text" in kinds:
         return objects([None if value is None else str(value) for value in plain]), ""
     if any(gone) or "number" in kinds:
-        long = next((v for v in plain if isinstance(v, Integral) and abs(v) > EXACT), None)
+        long = next((v for v in plain if isinstance(v, Integral) and abs(int(v)) > EXACT), None)
         if long is not None:
             return plain, f"column {name!r} has gaps or fractions, and {long} would lose digits"
         return np.array([np.nan if value is None else float(value) for value in plain]), ""

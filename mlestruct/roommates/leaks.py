@@ -48,12 +48,9 @@ class Agreement(NamedTuple):
 
     def __str__(self) -> str:
         by = f"by chance {100 * self.chance:.0f} in 100 would"
-        words = f"{self.agree} of {self.pairs} pairs agree in it ({by})"
-        several = [block for block in self.blocks if len(block) > 1]
-        if self.whole or not several:
-            return words
-        alike = " and ".join(", ".join(map(repr, block)) for block in several)
-        return f"{words} where {alike} mean the same"
+        several = [", ".join(map(repr, block)) for block in self.blocks if len(block) > 1]
+        alike = "" if self.whole or not several else f" where {' and '.join(several)} mean the same"
+        return f"{self.agree} of {self.pairs} pairs agree in it ({by}){alike}"
 
 
 class Crossed(ValueError):
@@ -92,24 +89,26 @@ def leaks(columns: Mapping[str, Column], pairs: Ints, group: Ints) -> list[Leak]
     for name, column in columns.items():
         known = ~missing(column)
         told = pairs[known[pairs].all(axis=1)]
-        if len(told) >= LEAST and (leak := _leak(name, column, known, told, group)):
-            found.append(leak)
+        if len(told) < LEAST:
+            continue
+        texts = [str(written(v)) for v in column.tolist()]
+        agreed = _agreement(name, texts, told, group)
+        codes = np.unique(texts, return_inverse=True)[1]
+        same = codes[told[:, 0]] == codes[told[:, 1]]
+        chance = _expected(codes[told], told, group)
+        both = group * len(codes) + codes
+        alike = dict(zip(*np.unique(both[known], return_counts=True), strict=True))
+        crowd = [alike[own] for own in both[told[same, 0]]]
+        if same.mean() >= MOST and chance <= BY_CHANCE and np.median(crowd) <= CROWD:
+            words = (
+                f"{same.sum()} of {len(told)} pairs have the same (by chance {100 * chance:.0f} in "
+                "100 would), and hardly anybody else has it: does it say who shares, such as a "
+                "room?"
+            )
+            found.append(Leak(name, words, False, agreed and agreed._replace(few=True)))
+        elif agreed:
+            found.append(Leak(name, f"{agreed}: is that a rule?", True, agreed))
     return found
-
-
-def _leak(name: str, column: Column, known: Column, pairs: Ints, group: Ints) -> Leak | None:
-    texts = [str(written(v)) for v in column.tolist()]
-    codes = np.unique(texts, return_inverse=True)[1]
-    same = codes[pairs[:, 0]] == codes[pairs[:, 1]]
-    chance, crowd = _chance(codes, known, pairs, group)
-    share, count = float(same.mean()), f"{int(same.sum())} of {len(pairs)} pairs"
-    agreed = _agreement(name, texts, pairs, group)
-    asks = "does it say who shares, such as a room?"
-    if share >= MOST and chance <= BY_CHANCE and np.median(crowd[same]) <= CROWD:
-        by = f"by chance {100 * chance:.0f} in 100 would"
-        words = f"{count} have the same ({by}), and hardly anybody else has it: {asks}"
-        return Leak(name, words, False, agreed and agreed._replace(few=True))
-    return agreed and Leak(name, f"{agreed}: is that a rule?", True, agreed)
 
 
 def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agreement | None:
@@ -200,41 +199,25 @@ def refuse_crossed(agreed: Iterable[Agreement], table: Table, pairs: Ints) -> No
     """
     found = []
     for one in agreed:
-        block = {_key(text): k for k, texts in enumerate(one.blocks) for text in texts}
-        own: list[Any] = [None] * len(table)
-        if one.column in table.names:
-            column = table.columns[one.column]
-            gone = missing(column)
-            keys = [_key(str(written(cell))) for cell in column.tolist()]
-            own = [None if g else block.get(k, k) for k, g in zip(keys, gone, strict=True)]
-        twos = [(own[a], own[b]) for a, b in pairs.tolist()]
-        known = [two for two in twos if None not in two]
-        broken = sum(a != b for a, b in known) + (0 if one.few else len(twos) - len(known))
+        block: dict[str, Any] = {_key(w): k for k, texts in enumerate(one.blocks) for w in texts}
+        cells = (
+            table.columns[one.column] if one.column in table.names else np.full(len(table), np.nan)
+        )
+        keys = [_key(str(written(cell))) for cell in cells.tolist()]
+        own = np.array([block.get(key, key) for key in keys], dtype=object)[pairs]
+        known = ~missing(cells)[pairs].any(axis=1)
+        broken = int((np.where(known, own[:, 0] != own[:, 1], not one.few)).sum())
         if broken:
             found.append((one, broken))
     if found:
         raise Crossed(found, len(pairs))
 
 
-def _chance(codes: Ints, known: Column, pairs: Ints, group: Ints) -> tuple[float, Ints]:
-    """(how often two of a group agree, how many of the first's group have the first's answer)."""
-    agree = np.zeros(int(group.max()) + 1)
-    crowd = np.zeros(len(codes), dtype=np.int64)
-    for one in np.unique(group[pairs[:, 0]]):
-        mine = np.flatnonzero((group == one) & known)
-        counts = np.bincount(codes[mine])
-        agree[one] = (counts * (counts - 1)).sum() / max(len(mine) * (len(mine) - 1), 1)
-        crowd[mine] = counts[codes[mine]]
-    return float(agree[group[pairs[:, 0]]].mean()), crowd[pairs[:, 0]]
-
-
 def in_words(found: Iterable[Leak]) -> list[str]:
     """As warnings of a fit."""
-    told = []
-    for leak in found:
-        name = repr(leak.column)
-        advice = (
-            f"same={name}; if partners may differ, mix={name}" if leak.rule else f"ignore={name}"
-        )
-        told.append(f"{leak.column}: {leak.words} If so, say {advice}")
-    return told
+    rule = "same={0!r}; if partners may differ, mix={0!r}"
+    return [
+        f"{leak.column}: {leak.words} If so, say "
+        f"{(rule if leak.rule else 'ignore={0!r}').format(leak.column)}"
+        for leak in found
+    ]

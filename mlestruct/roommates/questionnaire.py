@@ -243,7 +243,7 @@ def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
     """Answers that are probably none, or one answer in several spellings."""
     found = []
     for asked in answers:
-        for value, given in suspects(table[asked.column]):
+        for value, given in suspects(table[asked.column]).items():
             found.append(
                 f"{asked.column}: {value!r}, given by {given}, looks like a code for no answer and "
                 f"counts as an answer; if it is one, say no_answer={value}"

@@ -74,7 +74,6 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     # code: how severe it is, what was found, what to do about it in the file, and on the page
     "empty": ("stop", "the table is empty"),
     "refused": ("stop", "{words}"),
-    "infinite": ("stop", "column {column!r} holds infinite numbers{where}"),
     "no ids": ("puzzle", "no column looks like ids of people", "; name one: id ="),
     "no shares": (
         "puzzle",
@@ -159,18 +158,9 @@ FINDINGS: dict[str, tuple[str, ...]] = {
         "{pairs} pairs are few for {questions} questions: at least {least} would tell more; "
         "intervals will be wide",
     ),
-    "blank": ("note", "column {column!r}: {blank} of {rows} cells are blank"),
     "constant": (
         "note",
         "column {column!r} is {value!r} for all {most} who answered: it tells nobody apart",
-    ),
-    "nearly constant": (
-        "note",
-        "column {column!r} is {value!r} for {most} of {answers}: it tells few people apart",
-    ),
-    "different": (
-        "note",
-        "column {column!r} is different for nearly everybody, as an id or a free text is",
     ),
 }
 

@@ -1,10 +1,7 @@
 """Every fault of a table is named, and a sound one has none."""
 
-import numpy as np
-import pytest
-
 from mlestruct.roommates.columns import EACH
-from mlestruct.roommates.doctor import Finding, examine, faults, remarks, remarks_on_groups
+from mlestruct.roommates.doctor import examine
 from mlestruct.roommates.people import faults_of_people
 from mlestruct.roommates.project import Settings
 from mlestruct.tables import table
@@ -12,33 +9,27 @@ from mlestruct.tables import table
 PEOPLE = table({"id": [1, 2, 3, 4], "gender": ["F", "F", "M", "M"], "q1": [1.0, None, 3.0, 1.0]})
 
 
-def words(found):
-    return [Finding(code, 0, values).words for code, values in found]
+def words(given, *codes, **told):
+    """The words of what is found in a table of people, of these codes."""
+    found = examine([table(given)], Settings(**told)).findings
+    return [finding.words for finding in found if finding.code in codes]
 
 
 def test_a_sound_table_has_no_faults():
-    assert list(faults(PEOPLE)) == []
     assert list(faults_of_people(PEOPLE, "id", ["gender"])) == []
     pairs = table({"id_a": [1, 3], "id_b": [2, 4]})
     assert not examine([PEOPLE, pairs], Settings(same=("gender",))).faults
 
 
-@pytest.mark.parametrize(
-    ("columns", "expected"),
-    [
-        ({"id": []}, ["the table is empty"]),
-        ({"a": [1, 1, 2], "b": [None, None, 3.0]}, ["row 1 repeats an earlier one"]),
-        ({"a": [1.0, float("-inf")]}, ["column 'a' holds infinite numbers"]),
-    ],
-)
-def test_faults_of_any_table(columns, expected):
-    assert words(faults(table(columns))) == expected
+def test_faults_of_any_table():
+    assert words({"id": []}, "empty") == ["the table is empty"]
+    given = {"id": [1, 1, 2], "b": [None, None, 3.0]}
+    assert words(given, "refused") == ["row 1 repeats an earlier one", "id 1 is in rows 0 and 1"]
 
 
 def test_odd_groups_are_remarks():
-    crowd = table({"id": [7, 8, 9, 10], "dorm": ["x", "x", "x", "y"]})
-    pairs = np.empty((0, 2), dtype=int)
-    assert words(remarks_on_groups(crowd, Settings(same=("dorm",)), pairs)) == [
+    crowd = {"id": [7, 8, 9, 10], "dorm": ["x", "x", "x", "y"]}
+    assert words(crowd, "odd", "one alone", same=("dorm",)) == [
         "dorm x: 3 people, an odd number, so one of them stays alone",
         "dorm y: one person, who has nobody to share with",
     ]
@@ -53,9 +44,9 @@ def test_many_faults_are_counted():
 
 def test_constant_columns_are_named():
     """A blank is no answer of its own, and one person alone is no constant."""
-    people = table({"a": [3, 3, 3], "b": ["x", None, "x"], "c": [1, 2, 1]})
-    said = [words(remarks(people, name)) for name in "abc"]
-    assert said[0] == ["column 'a' is '3' for all 3 who answered: it tells nobody apart"]
-    assert said[1] == ["column 'b' is 'x' for all 2 who answered: it tells nobody apart"]
-    assert said[2] == []
-    assert list(remarks(table({"a": [3]}), "a")) == []
+    people = {"id": [4, 5, 6], "a": [3, 3, 3], "b": ["x", None, "x"], "c": [1, 2, 1]}
+    assert words(people, "constant") == [
+        "column 'a' is '3' for all 3 who answered: it tells nobody apart",
+        "column 'b' is 'x' for all 2 who answered: it tells nobody apart",
+    ]
+    assert words({"id": [4], "a": [3]}, "constant") == []
