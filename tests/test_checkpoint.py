@@ -21,10 +21,9 @@ from mlestruct.learners import (
     pseudo_likelihood,
     trw_tightest,
 )
-from mlestruct.learning.asking import Asked
 from mlestruct.learning.checkpoints import Checkpoint
 from mlestruct.learning.dual import Dual
-from mlestruct.learning.frank_wolfe import FrankWolfe
+from mlestruct.learning.frank_wolfe import Asked, FrankWolfe
 from mlestruct.learning.problem import Problem
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import resolve

@@ -2,30 +2,38 @@
 
 A round asks about all examples at a common θ, in parallel, and then takes exact block steps one
 after the other: pairwise steps on active sets (Lacoste-Julien and Jaggi, *On the Global Linear
-Convergence of Frank-Wolfe Optimization Variants*, NIPS 2015). :func:`frank_wolfe` is the algorithm.
+Convergence of Frank-Wolfe Optimization Variants*, NIPS 2015). :meth:`FrankWolfe.on` is the
+algorithm, :class:`Rounds` its steps.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, Literal
+from time import perf_counter as clock
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from mlestruct import limits
-from mlestruct.engine import engine_of
-from mlestruct.learning.asking import Asked, RemoteOracle
-from mlestruct.learning.dual import Dual, Interior
-from mlestruct.learning.iterate import capacity, footprint
-from mlestruct.learning.loop import AnyCheckpoint, Found, Loop
-from mlestruct.learning.run import Keep, OracleRun, Reply, SolverSettings, Sums, proven, shorter
+from mlestruct.engine import Threads, engine_of
+from mlestruct.errors import counted_from, counting_from, refuse_removed
+from mlestruct.learning.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
+from mlestruct.learning.iterate import Iterate, capacity, footprint, plain
+from mlestruct.learning.loop import AnyCheckpoint, Found, Loop, Told
 from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
-from mlestruct.oracle import Oracle
+from mlestruct.native._door import reach_vertices
+from mlestruct.oracle import Answers, Oracle, memory, perturbable, remember
+from mlestruct.oracle.solver import Solver
+from mlestruct.oracle.wrappers import Around, innermost, name_of
+from mlestruct.storage.digest import digest
 from mlestruct.storage.trees import Tree
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_count, as_numbers
+from mlestruct.structures.batch import Batch, spans
 
+DIGITS = 1e-13  # of log Z: what floats may have lost
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
 BETWEEN = 0.5
@@ -34,8 +42,60 @@ FEWEST = 16  # atoms an example that memory must have room for, else plain steps
 SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 NEARLY = 1.0 - 1e-9  # of the way to a vertex, at most
+FREE = ("workers", "engine", "checkpoint")  # settings that change no bit
 
 Step = Literal["auto", "pairwise", "block", "batch", "batch_fixed"]
+Keep = Literal["best", "last"]
+Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
+"""Scores to log Z and τ of every example, summed over all outcomes: exact."""
+
+
+class SolverSettings:
+    """What settings of Frank-Wolfe and of BCFW share."""
+
+    def check(self: Any, least: dict[str, int], **kinds: Any) -> None:
+        """Raise a ValueError for a number below its ``least``, or a word that is none of a kind."""
+        for name, fewest in least.items():
+            if name != "corrective" or self.corrective is not None:
+                as_count(getattr(self, name), name, fewest)
+        for name in ("tol", "calls", "seconds"):
+            limit = getattr(self, name)
+            if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
+                raise ValueError(f"{name} is {limit}; it must be 0 or more")
+        for name, kind in {**kinds, "keep": Keep}.items():
+            if (given := getattr(self, name)) not in get_args(kind):
+                raise ValueError(f"{name} is one of {', '.join(get_args(kind))}, not {given!r}")
+
+    @property
+    def limits(self: Any) -> dict[str, Any]:
+        """What a run may take, for :class:`mlestruct.learning.loop.Loop`."""
+        return {name: getattr(self, name) for name in ("tol", "rounds", "seconds", "calls")}
+
+    def run(self, *given: Any) -> None:
+        """Removed."""
+        refuse_removed("FrankWolfe.run")
+
+    def solve(
+        self: Any,
+        dual: Dual,
+        oracle: Oracle[Any],
+        start: Array | None = None,
+        *,
+        told: Told = None,
+        **more: Any,
+    ) -> Found:
+        """Minimise the dual; ``told`` is told of every round, ``more`` are arguments of ``on``."""
+
+        def setting() -> dict[str, Any]:
+            """Within another loop the start follows from the runs before, of unkept τ."""
+            given = "" if isinstance(self.checkpoint, Loop) else digest(start)
+            own = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in FREE}
+            sums = more.get("sums") is not None
+            return {**dual.named(), "oracle": name_of(oracle), "start": given, "sums": sums, **own}
+
+        loop = Loop.begin(self.checkpoint, self.name, setting, **self.limits, told=told)
+        found: Found = self.on(dual, oracle, loop, start, **more)
+        return found
 
 
 @dataclass(frozen=True)
@@ -85,47 +145,285 @@ class FrankWolfe(SolverSettings):
         sums: Sums | None = None,
         inner: Interior | None = None,
     ) -> Found:
-        """OracleRun :func:`frank_wolfe`."""
-        return frank_wolfe(dual, oracle, self, loop, start, sums, inner)
+        """Minimise the dual until the loop's tolerance is met or its limits end it.
+
+        ``start`` is a τ to begin at. ``sums`` computes log Z exactly, over outcomes that the
+        structures list: it bounds the optimum then, and the oracle is asked for vertices alone.
+        ``inner`` is a point inside the polytope; without it one is looked for.
+        """
+        if loop.found is not None:
+            return loop.found
+        engine, said = engine_of(self.engine, self.workers), None
+        here = oracle if isinstance(engine, Threads) else RemoteOracle(engine, oracle)
+        rounds = Rounds(self, dual, here, loop, start, inner)
+        rounds.sums = sums
+        with closing(Asked(engine, dual.batch, oracle, self.shards)) as asked:
+            if loop.state is not None:
+                rounds.go_on(loop.state, asked)
+            try:
+                while True:
+                    loop.save(partial(rounds.where, asked))
+                    found = rounds.prove(asked)
+                    said = rounds.found()
+                    why, met = loop.over(said), said.certificate.relative <= loop.tol
+                    if why or met:
+                        return loop.end(said, "" if met else why)
+                    loop.tell(said)
+                    rounds.move(found)
+            except limits.OutOfTime:
+                if said is None:
+                    raise
+                return loop.end(said, "seconds")
 
 
-def frank_wolfe(
-    dual: Dual,
-    oracle: Oracle[Any],
-    solver: FrankWolfe,
-    loop: Loop,
-    start: Array | None = None,
-    sums: Sums | None = None,
-    inner: Interior | None = None,
-) -> Found:
-    """Minimise the dual until the loop's tolerance is met or its limits end it.
+# ------------------------------------------------------------------------ questions to the oracle
 
-    ``start`` is a τ to begin at. ``sums`` computes log Z exactly, over outcomes that the structures
-    list: it bounds the optimum then, and the oracle is asked for vertices alone. ``inner`` is a
-    point inside the polytope; without it one is looked for.
-    """
-    if loop.found is not None:
-        return loop.found
-    engine, said = engine_of(solver.engine, solver.workers), None
-    rounds = Rounds(solver, dual, RemoteOracle(engine, oracle), loop, start, inner)
-    rounds.sums = sums
-    with closing(Asked(engine, dual.batch, oracle, solver.shards)) as asked:
-        if loop.state is not None:
-            rounds.go_on(loop.state, asked)
+
+@dataclass(frozen=True)
+class OraclePart:
+    """Some examples and their oracle, for engines; ``first`` is the number of the first of them."""
+
+    batch: Batch[Any]
+    oracle: Oracle[Any]
+    first: int = 0
+
+    def answer(self, scores: Array, warm: object = None) -> tuple[Answers, None]:
+        """Return the oracle's answers; its errors count examples from ``first``."""
         try:
-            while True:
-                loop.save(partial(rounds.where, asked))
-                found = rounds.prove(asked)
-                said = rounds.said(found)
-                why = loop.over(said)
-                if why or said.certificate.relative <= loop.tol:
-                    return rounds.end(loop, said, why)
-                loop.tell(said)
-                rounds.move(found)
-        except limits.OutOfTime:
-            if said is None:
-                raise
-            return rounds.end(loop, said, "seconds")
+            return self.oracle.many(self.batch, scores), None
+        except Exception as error:
+            if not hasattr(error, "__notes__"):  # a solver says which example it was
+                last = self.first + len(self.batch) - 1
+                error.add_note(f"the oracle raised this, asked about {self.first} to {last}")
+            raise counted_from(error, self.first) from error.__cause__
+
+    def pack(self, warm: object = None) -> Tree:
+        """Return what the oracle remembers of this batch."""
+        return memory(self.oracle, self.batch)
+
+    def unpack(self, tree: Tree) -> None:
+        """Let the oracle remember it."""
+        remember(self.oracle, self.batch, tree)
+
+    def halves(self, arguments: tuple[Any, ...]) -> list[tuple[OraclePart, tuple[Any, ...]]]:
+        """Return the two halves, each with its scores; a single example has none."""
+        halves = []
+        for half in self.batch.shards(2) if len(self.batch) > 1 else []:
+            part = OraclePart(self.batch.select(half), self.oracle, self.first + int(half[0]))
+            halves.append((part, (arguments[0][spans(self.batch.offsets, half)],)))
+        return halves
+
+
+@dataclass(frozen=True)
+class RemoteOracle(Around):
+    """An oracle asked where the engine has its parts: what it does there is not done here."""
+
+    engine: Any
+    oracle: Oracle[Any]
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        with closing(self.engine.open([OraclePart(batch, self.oracle)])) as running:
+            answers: Answers = running.ask("answer", [(scores,)])[0]
+        return answers
+
+
+class Asked:
+    """Asks the oracle for all examples, by ``count`` fixed parts of them on an engine."""
+
+    def __init__(self, engine: Any, batch: Batch[Any], oracle: Oracle[Any], count: int) -> None:
+        # Solvers of users are asked one by one and remember nothing: parts would only cost time.
+        alone = isinstance(engine, Threads) and engine.workers == 1
+        members = batch.shards(1 if alone and isinstance(innermost(oracle), Solver) else count)
+        own = replace(batch)  # oracles may remember a batch, and runs are not to know each other
+        parts = [batch.select(part) for part in members] if len(members) > 1 else [own]
+        edges = np.cumsum([0, *(part.size for part in parts)])
+        self.slices = [slice(*edges[i : i + 2]) for i in range(len(parts))]
+        firsts = [int(part[0]) for part in members]
+        self.running = engine.open(
+            [OraclePart(part, oracle, first) for part, first in zip(parts, firsts, strict=True)]
+        )
+        self.close = self.running.close
+
+    def __call__(self, score: Array) -> Answers:
+        answers = self.running.ask("answer", [(score[place],) for place in self.slices])
+        return np.concatenate([a[0] for a in answers]), np.concatenate([a[1] for a in answers])
+
+    def memory(self) -> Tree:
+        """Return what the parts remember, None if that is nothing, in whatever parts."""
+        kept = self.running.memory()
+        return None if all(one is None for one in kept) else kept
+
+
+# ----------------------------------------------------------------------------------------- rounds
+
+
+class Reply(NamedTuple):
+    """The vertices of a round, the dual objective D(τ), and the gap by the oracle alone.
+
+    ``mass`` is the vertices' Σ|a|·view, ``lag`` the part of the gap that is there because θ is not
+    ∇R*(r).
+    """
+
+    vertices: Array
+    objective: float
+    gap: float
+    mass: float
+    lag: float
+
+
+class OracleRun:
+    """The state of a run of Frank-Wolfe or BCFW: τ, θ's centre, the best so far, and its cost.
+
+    What is best are two sides of a certificate, each the least so far: what is printed never rises.
+    For any weights θ, any point ``at`` and any τ of the polytope, gap = P(θ, at) + D(τ) with
+
+        P = R(θ) − ⟨θ, φ⟩ + Σ w [max ⟨Φθ + bias + ∇H(at), s⟩ + H(at) − ⟨∇H(at), at⟩],
+        D = R*(r(τ)) − Σ w [H(τ) + ⟨bias, τ⟩].
+
+    −P never exceeds the optimum and D is never below it, whichever rounds they come from. Kept are
+    the weights of the least P, where their tangent lies, and the τ of the least D. If the solver
+    keeps the last weights, they are taken, whether better or not.
+    """
+
+    KEPT: tuple[str, ...] = (
+        "number",
+        "calls",
+        "asking",
+        "bytes",
+        "theta",
+        "at",
+        "tau",
+        "primal",
+        "slack",
+        "value",
+    )
+
+    def __init__(
+        self,
+        solver: Any,
+        dual: Dual,
+        oracle: Oracle[Any],
+        loop: Loop,
+        start: Array | None,
+        inner: Interior | None = None,
+    ) -> None:
+        self.solver, self.oracle = solver, oracle
+        self.margin = dual.entropy.flat and dual.batch.target is not None
+        _refuse(dual, oracle, self.margin)
+        if self.margin:  # begins at the observed outcomes, where θ = 0
+            inner = Interior(np.array(dual.batch.target), dual.entropy, 0)
+        elif inner is None:
+            begun = loop.state is not None  # what a file goes on with is not late
+            late = (lambda: False) if begun else loop.late
+            inner = interior(dual.batch, oracle, dual.entropy, late=late)
+        self.inner, self.dual = inner, replace(dual, entropy=inner.entropy)  # no unused views
+        self.start = inner.tau if start is None else inner.pull(dual.batch.vector(start, "start"))
+        self.iterate = Iterate(self.dual, self.start, inner.tau)
+        self.share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
+        self.centre: Centre | None = None
+        self.theta = self.at = self.tau = np.zeros(0)
+        self.primal, self.slack, self.value = np.inf, 0.0, np.inf
+        self.number, self.calls, self.asking, self.bytes = 0, 0, 0.0, footprint(dual)
+
+    def ask(self, asked: Callable[[Array], Answers], score: Array, calls: int) -> Answers:
+        """Return the answers to a question of so many calls, and count it."""
+        began = clock()
+        answers = asked(score)
+        self.asking, self.calls = self.asking + clock() - began, self.calls + calls
+        return answers
+
+    def proven(
+        self,
+        asked: Callable[[Array], Answers],
+        theta: Array,
+        share: float,
+        sums: Sums | None = None,
+    ) -> Reply:
+        """Ask for all vertices at θ and at (1 − share)τ + share·u, and keep what that proves.
+
+        ``sums`` give log Z itself. Maximised over all that the structure declares, it bounds what
+        any solver for a part of it can reach. The tangent at its τ says the same, so the
+        certificate can be found again.
+        """
+        dual, iterate, x = self.dual, self.iterate, self.iterate.x
+        batch, weight, ridge = dual.batch, dual.batch.weight, dual.regulariser
+        if self.number == 0 and not self.margin and self.solver.keep == "best":
+            theta = theta * iterate.shorter(theta)
+        at, score, energy, spread = iterate.tangent(share, theta)
+        answers, upper = self.ask(asked, score, len(batch))
+        vertices, out = plain(answers), np.empty((3, len(batch)))
+        reach_vertices(x, score, vertices, out)
+        best, here, mass = out
+        refuse_below(batch, upper, here, "the current point")
+        if batch.target is not None:
+            seen, mend = batch.observed(score), "; where that breaks its constraints, mend it"
+            refuse_below(batch, upper, seen, "the observed outcome", mend)
+        held = float(weight @ (energy if batch.constant is None else energy + batch.constant))
+        # What τ reaches; not the gap less D: where a column is a Unix time R*(r) may be 1e17, and P
+        # is lost in it.
+        reached = ridge.value(theta) - float(theta @ x.r) + held
+        lag, own = ridge.bracket(theta, x.r), float(weight @ (upper - here + spread))
+        gap, slack = own + lag, float(weight @ (upper - best))
+        if sums is not None:
+            scores = dual.scores(theta)
+            log_z, top = sums(batch, scores)[:2]
+            there = energy + batch.totals((scores - batch.bias) * x.tau)
+            summed = float(weight @ (log_z + DIGITS * (1.0 + np.abs(log_z)) - there))
+            if summed < own:
+                own, slack, at = summed, 0.0, top
+        objective = ridge.conj(x.r) - held
+        # Where no bound is known (P = ∞), the round's weights are kept.
+        if self.solver.keep == "last" or own + reached <= self.primal:
+            self.theta, self.at, self.primal, self.slack = theta, at, own + reached, slack
+        if objective < self.value:
+            self.tau, self.value = x.tau.copy(), objective
+        return Reply(vertices, objective, gap, float(weight @ mass), lag)
+
+    def found(self) -> Found:
+        """Return the best so far."""
+        inner = self.inner
+        gap = max(self.primal + self.value, 0.0) if inner.withheld is None else np.inf
+        told = self.oracle.polytope, str(self.dual.entropy.bound), inner.withheld, inner.unused
+        proof = Certificate(gap, self.slack, self.value, *told)
+        return Found(
+            self.theta, proof, self.tau, self.at, self.number, self.calls, len(self.dual.batch),
+            asking=self.asking, bytes=self.bytes,
+        )  # fmt: skip
+
+    def tree(self) -> Tree:
+        own = tuple(getattr(self, name) for name in self.KEPT)
+        return own, None if self.centre is None else self.centre.tree(), self.iterate.tree()
+
+    def recall(self, tree: Tree) -> None:
+        """Stand where another run of the same problem stood."""
+        own, held, point = tree
+        for name, value in zip(self.KEPT, own, strict=True):
+            setattr(self, name, value)
+        if self.centre is not None:
+            self.centre.recall(held)
+            self.centre.hold(self.iterate)
+        self.iterate.recall(point)
+
+
+def _refuse(dual: Dual, oracle: Any, margin: bool) -> None:
+    """Refuse an oracle that the entropy perturbs where it must not, or that minimises a loss."""
+    from mlestruct.oracle.solver import tells_best_from_worst
+
+    batch, mask = dual.batch, perturbable(oracle, dual.batch)
+    wrong = np.flatnonzero(dual.entropy.perturbs() & (False if mask is None else ~mask))
+    if len(wrong):
+        k = int(wrong[0])
+        m = int(batch.owner[k])
+        raise ValueError(
+            f"example {m}: the entropy perturbs coordinate {k - batch.offsets[m]}, which this "
+            "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
+        )
+    # Of a loss the least is no loss, that of the observed outcome: no bound would be broken.
+    for m in range(len(batch) if margin else 0):
+        with counting_from(m):
+            one = batch.select([m])
+            if tells_best_from_worst(oracle, one, one.bias):
+                return
 
 
 class Rounds(OracleRun):
@@ -136,16 +434,15 @@ class Rounds(OracleRun):
     def __init__(self, solver: FrankWolfe, dual: Dual, *given: Any) -> None:
         super().__init__(solver, dual, *given)
         self.cold, self.step = given[2] is None, solver.step
-        self.smoothing, self.tried = Smoothing(), Smoothing.tries(self.dual.entropy)
+        entropy, ridge = self.dual.entropy, self.dual.regulariser
+        self.smoothing = Smoothing.of(entropy)
         self.sharing: Sharing | None = None
         if solver.centre and solver.step != "batch_fixed":
             r = np.zeros(dual.features.d) if self.cold else self.iterate.x.r
-            at = dual.regulariser.weights(r)
-            margin = self.margin
-            centre = (
-                Centre.of_margin(self.dual, at) if margin else Centre.of(self.dual, at, self.start)
+            self.centre = Centre.of(
+                self.dual, ridge.weights(r), None if self.margin else self.start
             )
-            self.hold(centre)
+            self.centre.hold(self.iterate)
 
     def prove(self, asked: Asked) -> Reply:
         """Ask for every example's best vertex at θ and at a point near τ; say what that proves."""
@@ -153,15 +450,12 @@ class Rounds(OracleRun):
             self.iterate.synchronise()
         theta = self.iterate.x.theta.copy()
         if self.margin and self.step == "pairwise" and self.number:
-            theta = BETWEEN * self.best.theta + (1.0 - BETWEEN) * theta
-        if self.number == 0 and not self.margin and self.solver.keep == "best":
-            theta *= shorter(self.iterate, theta)
-        tangent = self.iterate.tangent(max(self.smoothing.share, self.share), theta)
-        answers = self.ask(asked, tangent.score, len(self.dual.batch))
+            theta = BETWEEN * self.theta + (1.0 - BETWEEN) * theta
+        due = self.sums if self.number % SUMMED == 0 else None
+        found = self.proven(asked, theta, max(self.smoothing.share, self.share), due)
         if self.number == 0:
-            self._plan(answers[0])
-        due = self.number % SUMMED == 0
-        return proven(self.iterate, tangent, answers, self.sums if due else None)
+            self._plan(found.vertices)
+        return found
 
     def _plan(self, vertices: Array) -> None:
         """Choose the kind of step, and what it will need, by the first vertices."""
@@ -169,7 +463,6 @@ class Rounds(OracleRun):
         cap, sparse, room = capacity(dual, vertices, iterate.moments(vertices))
         if self.step == "auto":
             self.step = "pairwise" if cap >= FEWEST else "block"
-        self.bytes = footprint(dual)
         if self.step != "pairwise":
             return
         iterate.activate(cap, sparse)
@@ -182,24 +475,14 @@ class Rounds(OracleRun):
             self.bytes += 16 * LAST * dual.batch.size
 
     def move(self, found: Reply) -> None:
-        """Take one round's steps; then θ's centre and δ follow."""
+        """Take one round's steps, to new vertices, others' answers and known ones.
+
+        Then θ's centre and δ follow.
+        """
         iterate, number, entropic = self.iterate, self.number, not self.dual.entropy.flat
+        vertices = found.vertices
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        self._step(found.vertices)
-        if self.centre is not None:
-            if self.margin:
-                self.centre.at = self.best.theta
-            else:
-                self.centre.follow(iterate, found.lag, found.gap - found.lag, number)
-            self.hold(self.centre)
-        self.number += 1
-        if self.step == "pairwise" and self.number >= self.solver.warm and entropic:
-            self.smoothing.follow(found.gap, found.mass, found.objective, self.tried)
-
-    def _step(self, vertices: Array) -> None:
-        """Step towards these vertices, towards others' answers, and between known ones."""
-        iterate, number = self.iterate, self.number
         warm = number < self.solver.warm and not self.margin and self.step in ("pairwise", "block")
         if warm or self.step == "batch":
             iterate.jointly(vertices, number, -0.9 if warm else -NEARLY)
@@ -211,17 +494,22 @@ class Rounds(OracleRun):
             gained = iterate.towards(iterate.all, vertices, number)
             if self.sharing is not None:
                 self.sharing.take(iterate, vertices, gained, number)
-            iterate.among(number, self._passes(), gained)
-
-    def _passes(self) -> int:
-        """Corrective passes repeat slopes at τ, which say little where views are shares of views.
-
-        Where sums prove the bound τ need not be that good.
-        """
-        if self.solver.corrective is not None:
-            return int(self.solver.corrective)
-        few = self.sums is not None or bool((self.dual.entropy.mixed.a < 0).any())
-        return 0 if few else CORRECTIVE
+            passes = self.solver.corrective
+            if passes is None:
+                # Corrective passes repeat slopes at τ, which say little where views are shares of
+                # views. Where sums prove the bound τ need not be that good.
+                few = self.sums is not None or (self.dual.entropy.mixed.a < 0).any()
+                passes = 0 if few else CORRECTIVE
+            iterate.among(number, passes, gained)
+        if self.centre is not None:
+            if self.margin:
+                self.centre.at = self.theta
+            else:
+                self.centre.follow(iterate, found.lag, found.gap - found.lag, number)
+            self.centre.hold(iterate)
+        self.number += 1
+        if self.step == "pairwise" and self.number >= self.solver.warm and entropic:
+            self.smoothing.follow(found.gap, found.mass, found.objective)
 
     def where(self, asked: Asked) -> Tree:
         """Return where a run stands between two rounds."""
@@ -230,12 +518,13 @@ class Rounds(OracleRun):
 
     def go_on(self, tree: Tree, asked: Asked) -> None:
         """Go on from where an earlier run stood."""
-        own, smoothing, self.step, shared, memory = tree
-        self.smoothing = Smoothing(*smoothing)
+        own, smoothing, self.step, shared, kept = tree
+        self.smoothing.recall(smoothing)
         if shared is not None:
             self.sharing, self.iterate.more = Sharing.of(self.dual.batch), MORE
             if self.sharing is None:
                 raise ValueError("answers of another problem")
             self.sharing.recall(shared, self.dual.batch)
         self.recall(own)
-        asked.remember(memory)
+        if kept is not None:
+            asked.running.remember(kept)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
@@ -32,24 +31,13 @@ from mlestruct.structures.base import Array, Ints
 CAP = 256  # atoms kept per example at most
 SPARSE = 0.25  # moments with a smaller share of entries that are not zero are kept as these
 BUDGET = 512 * 2**20  # bytes for all atoms together
-FLAT = 26  # numbers per coordinate at the peak, six of them natively in the first rounds' searches
+FLAT = 25  # numbers per coordinate at the peak, six of them natively in the first rounds' searches
 KEPT = "tau", "r", "moment", "known", "base", "rest", "interior"
 
 
 def plain(values: Array) -> Array:
     """Return the values as kernels read them, which may be the same array."""
     return np.ascontiguousarray(values, dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class Tangent:
-    """The score Φθ + bias + ∇H(at); per example H(τ) + ⟨bias, τ⟩ and what leaving τ costs."""
-
-    theta: Array
-    at: Array
-    score: Array
-    energy: Array
-    spread: Array
 
 
 class Iterate:
@@ -63,17 +51,26 @@ class Iterate:
     """
 
     def __init__(self, dual: Dual, tau: Array, u: Array) -> None:
-        batch, blocks = dual.batch, len(dual.batch)
-        self.dual, self.u, self.regulariser = dual, plain(u), dual.regulariser
+        batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
+        mixed, blocks, d = entropy.mixed, len(dual.batch), dual.features.d
+        self.dual, self.u = dual, plain(u)
         self.all, self.floor, self.more = np.arange(blocks), 0.0, 0
         self.sets: ActiveSets | None = None
         self.limits = 0, False  # of the sets: atoms at most, and whether moments are sparse
+        problem = DualProblem(
+            blocks, batch.size, len(mixed.c0), len(mixed.value), len(columns.index), d,
+            batch.offsets, plain(batch.weight), plain(batch.bias), plain(entropy.a),
+            plain(entropy.b), mixed.start, mixed.ptr, mixed.place, mixed.value, mixed.c0, mixed.a,
+            columns.start, columns.index, dual.regulariser.plain, bool(entropy.flat),
+            np.empty((5, d)),
+        )  # fmt: skip
         smooth, rough, stiff, held = np.zeros((4, batch.size))
         self.x = DualPoint(
-            _problem(dual), tau.copy(), smooth, rough, stiff, held,
-            np.zeros(dual.features.d), np.zeros(dual.features.d), plain(dual.features.each(tau)),
-            np.zeros(blocks, dtype=np.int64), tau.copy(), np.ones(blocks), np.ones(blocks),
+            problem, tau.copy(), smooth, rough, stiff, held, np.zeros(d), np.zeros(d),
+            self.moments(tau), np.zeros(blocks, dtype=np.int64), tau.copy(), np.ones(blocks),
+            np.ones(blocks),
         )  # fmt: skip
+        self.regularise(dual.regulariser)
         self.synchronise()
 
     def activate(self, cap: int, sparse: bool) -> None:
@@ -88,22 +85,38 @@ class Iterate:
         x.r[:] = self.dual.residual(x.tau)
         x.theta[:] = self.regulariser.weights(x.r)
         if self.sets is None:
-            x.moment[:] = self.dual.features.each(x.tau)
+            x.moment[:] = self.moments(x.tau)
         refresh_slopes(x)
 
-    def regularise(self, regulariser: Regulariser) -> None:
-        """Step by another regulariser from here on; θ follows it."""
-        self.regulariser = regulariser
-        self.x.p.terms[:] = _terms(regulariser)
-        self.x.theta[:] = regulariser.weights(self.x.r)
+    def regularise(self, given: Regulariser) -> None:
+        """Step by this regulariser from here on; θ follows it."""
+        self.regulariser = given
+        rows = given.lam, given.prior, given.l1, given.lower, given.upper
+        self.x.p.terms[:] = np.array(rows)
+        self.x.theta[:] = given.weights(self.x.r)
 
-    def tangent(self, share: float, theta: Array) -> Tangent:
-        """Return what the oracle is asked, taken at (1 − share)τ + share·u and at θ."""
-        at, slope = np.empty((2, len(self.u)))
+    def tangent(self, share: float, theta: Array) -> tuple[Array, Array, Array, Array]:
+        """Return a point, what the oracle is asked there, and what the examples' entropies are.
+
+        The point is (1 − share)τ + share·u, the score Φθ + bias + ∇H there; per example H(τ) +
+        ⟨bias, τ⟩ and what leaving τ costs.
+        """
+        at, score = np.empty((2, len(self.u)))
         energy, spread = out = np.empty((2, len(self.all)))
-        tangent_slopes(self.x, share, self.u, at, slope, out)
-        slope += self.dual.features.potentials(theta)
-        return Tangent(theta, at, slope, energy, spread)
+        tangent_slopes(self.x, share, self.u, at, score, out)
+        score += self.dual.features.potentials(theta)
+        return at, score, energy, spread
+
+    def shorter(self, theta: Array) -> float:
+        """Return Newton's share of the first weights, by the curvature of independent parts.
+
+        The first θ(τ) is a long step along a gradient: all of it may be worse than no weights, and
+        a run that is cut would end with it.
+        """
+        dual, tau = self.dual, self.x.tau
+        spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
+        bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
+        return float(np.clip(theta @ self.x.r / max(bend, 1e-300), 0.0, 1.0))
 
     def moments(self, vertices: Array) -> Array:
         """Return every example's moments at its vertex."""
@@ -189,19 +202,3 @@ def capacity(dual: Dual, vertices: Array, moments: Array) -> tuple[int, bool, in
 def footprint(dual: Dual) -> int:
     """Return the bytes of a run's arrays beside its problem and its atoms."""
     return 8 * (FLAT * dual.batch.size + 2 * len(dual.features.columns.index))
-
-
-def _problem(dual: Dual) -> DualProblem:
-    batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
-    mixed, ridge = entropy.mixed, dual.regulariser
-    views, entries, wide = len(mixed.c0), len(mixed.value), len(columns.index)
-    return DualProblem(
-        len(batch), batch.size, views, entries, wide, dual.features.d,
-        batch.offsets, plain(batch.weight), plain(batch.bias), plain(entropy.a), plain(entropy.b),
-        mixed.start, mixed.ptr, mixed.place, mixed.value, mixed.c0, mixed.a,
-        columns.start, columns.index, ridge.plain, bool(entropy.flat), _terms(ridge),
-    )  # fmt: skip
-
-
-def _terms(reg: Regulariser) -> Array:
-    return np.array((reg.lam, reg.prior, reg.l1, reg.lower, reg.upper)).reshape(5, -1)

@@ -10,7 +10,6 @@ import numpy as np
 from mlestruct.features.base import squares
 from mlestruct.learning.dual import Dual
 from mlestruct.learning.iterate import Iterate
-from mlestruct.learning.regulariser import Regulariser
 from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
@@ -38,6 +37,7 @@ class Smoothing:
     ``fine`` sum the bounds of questions asked with δ and with a finer one.
     """
 
+    tried: bool
     share: float = 0.0
     rule: float = 0.0
     factor: float = 1.0
@@ -47,35 +47,34 @@ class Smoothing:
     fine: float = 0.0
     asked: int = 0
 
-    @staticmethod
-    def tries(entropy: Entropy) -> bool:
-        """Whether a finer δ is worth trying."""
-        return any(bool((a < 0).any()) for a in (entropy.a, entropy.b, entropy.mixed.a))
+    @classmethod
+    def of(cls, entropy: Entropy) -> Smoothing:
+        return cls(any(bool((a < 0).any()) for a in (entropy.a, entropy.b, entropy.mixed.a)))
 
-    def follow(self, gap: float, mass: float, objective: float, tried: bool) -> None:
+    def follow(self, gap: float, mass: float, objective: float) -> None:
         """After a round of this gap; ``mass`` is its vertices' Σ|a|·view."""
         stalled = self.objective - objective < PROGRESS * gap and gap <= 1.01 * self.gap
         change = SHRINK if stalled else GROWTH
         most = min(change * self.rule, MOST) if self.rule > 0.0 else MOST
         self.rule = min(SHARE * max(gap, 0.0) / max(mass, 1e-300), most)
         self.objective, self.gap = objective, gap
-        if tried:
-            self._compare(gap - objective)
+        if self.tried:
+            if self.asked % 2:
+                self.fine += gap - objective
+            else:
+                self.plain += gap - objective
+            self.asked += 1
+            if self.asked == 2 * TRIED:
+                better = self.fine < self.plain
+                self.factor = FINER * self.factor if better else min(BACK * self.factor, 1.0)
+                self.plain, self.fine, self.asked = 0.0, 0.0, 0
         self.share = self.rule * self.factor * (FINER if self.asked % 2 else 1.0)
-
-    def _compare(self, bound: float) -> None:
-        if self.asked % 2:
-            self.fine += bound
-        else:
-            self.plain += bound
-        self.asked += 1
-        if self.asked == 2 * TRIED:
-            better = self.fine < self.plain
-            self.factor = FINER * self.factor if better else min(BACK * self.factor, 1.0)
-            self.plain, self.fine, self.asked = 0.0, 0.0, 0
 
     def tree(self) -> Tree:
         return astuple(self)
+
+    def recall(self, tree: Tree) -> None:
+        self.__init__(*tree)  # type: ignore[misc]
 
 
 EARLY, OFTEN, SELDOM = 50, 10, 50  # κ is renewed every 10 rounds up to the 50th, then every 50
@@ -114,21 +113,21 @@ class Centre:
     scale: float = STIFF
 
     @classmethod
-    def of(cls, dual: Dual, at: Array, tau: Array) -> Centre:
-        return cls(at, _curvature(dual, tau))
-
-    @classmethod
-    def of_margin(cls, dual: Dual, at: Array) -> Centre:
+    def of(cls, dual: Dual, at: Array, tau: Array | None) -> Centre:
+        """A centre ``at`` some weights; of max-margin without a τ."""
+        if tau is not None:
+            return cls(at, _curvature(dual, tau))
         lam = dual.regulariser.lam
         size = squares(dual.features, dual.weigh(np.ones(dual.batch.size))) / lam
         typical = float(np.median(size[size > 0])) if size.any() else 1.0
         return cls(at, lam * np.maximum(size / (LARGER * typical), 1.0), MARGIN)
 
-    def moved(self, own: Regulariser) -> Regulariser:
-        """R_t without its constant."""
-        kappa = self.scale * self.curvature
+    def hold(self, iterate: Iterate) -> None:
+        """Have an iterate step by R_t, without its constant."""
+        own, kappa = iterate.dual.regulariser, self.scale * self.curvature
         lam = own.lam + kappa
-        return replace(own, lam=lam, prior=(own.lam * own.prior + kappa * self.at) / lam)
+        prior = (own.lam * own.prior + kappa * self.at) / lam
+        iterate.regularise(replace(own, lam=lam, prior=prior))
 
     def follow(self, iterate: Iterate, lag: float, rest: float, number: int) -> None:
         """After a round c is θ. ``lag``: what θ ≠ ∇R*(r) adds to the ``rest`` of its gap."""

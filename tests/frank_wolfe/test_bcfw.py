@@ -19,8 +19,6 @@ from tests.frank_wolfe.test_core import REGULARISERS, Ended, M, cut, learning, r
 VARIANTS = [
     {},
     {"draw": "uniform"},
-    {"draw": "gaps"},
-    {"draw": "gaps", "cache": 5},
     {"fixed": True},
     {"average": True},
     {"centre": True},
@@ -96,15 +94,6 @@ def test_a_start_at_vertices_proves_no_more_than_is_true(settings, lam):
     for state in rounds(solver, dual, oracle, dual.batch.target):
         assert state.certificate.objective - state.gap <= best.objective + 1e-9
         assert state.certificate.objective >= best.objective - best.gap - 1e-9
-
-
-def test_a_cache_saves_calls():
-    dual = learning(3)
-    calls = [
-        BCFW(tol=0, rounds=40, cache=cache).solve(dual, resolve(None, dual.batch)).calls
-        for cache in (0, 10)
-    ]
-    assert calls[1] < 0.9 * calls[0]
 
 
 @pytest.mark.parametrize("settings", VARIANTS)
