@@ -46,6 +46,8 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.inference.mean_field.mean_field": "MeanFieldAscent().many(batch, scores) ascends",
     "mlestruct.inference.bounds.product_interval": "mean field's log Z is the same lower bound",
     "mlestruct.inference.exact.count_matchings": "the length of outcomes(structure) is the count",
+    "mlestruct.inference.exact.matchings": "outcomes(Matching(nodes, edges)) lists them",
+    "mlestruct.inference.grids": "exact(grid(rows, columns), scores) sums grids, too",
     "oracle='graph_cut_ortools'": "graph_cut and graph_cut_pymaxflow find the same cut",
     "oracle='qpbo_ortools'": "qpbo and qpbo_pymaxflow find the same vertex",
 }

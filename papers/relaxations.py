@@ -20,9 +20,10 @@ import scipy.sparse as sp
 
 from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.families.contrastive.objectives import BeforeAfter, clamped, seen
+from mlestruct.inference.elimination import labelled
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.layouts import neighbours
-from mlestruct.inference.sampling import labelled, random_labelling, swept
+from mlestruct.inference.sampling import random_labelling, swept
 from mlestruct.learning.dual import interior
 from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.regulariser import Regulariser

@@ -19,27 +19,27 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9630, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9416, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
         4541,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2930, r"mlestruct/inference/"),
+    "inference": (2811, r"mlestruct/inference/"),
     "learning": (
         3928,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1524, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1525, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         7414,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2894, r"mlestruct/estimators/"),
     "families": (1727, r"mlestruct/families/"),
-    "extras": (1620, r"mlestruct/"),
+    "extras": (1622, r"mlestruct/"),
 }
-RAW = {"tests": 33897, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 33876, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

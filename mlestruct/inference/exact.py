@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any, overload
@@ -12,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from mlestruct import limits
 from mlestruct.errors import Infeasible
-from mlestruct.inference import grids, subsets
-from mlestruct.inference.elimination import MEMORY, eliminated, estimate, two_to
+from mlestruct.inference import subsets
+from mlestruct.inference.elimination import MEMORY, eliminated, labelled, two_to
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.lazy import getter
@@ -28,14 +27,15 @@ from mlestruct.structures import (
     Paths,
     RegionGraph,
 )
-from mlestruct.structures.base import Array, Ints, Marks, Structure, kept
+from mlestruct.structures.base import Array, Ints, Structure, kept
 from mlestruct.structures.batch import Batch, as_scores
 from mlestruct.structures.entropy import Entropy
 
 __getattr__ = getter(__name__, {})
 
 LARGEST = 1 << 24  # numbers in one listing
-FEW, SMALL = 4, 0.01  # more examples of small grids are quicker eliminated side by side
+MET = 1e-9  # of a constraint's ends
+EIGHT = 8  # examples between two looks at the clock
 LISTABLE = FactorGraph | BipartiteMatching | Matching | Paths | BMatching | Flow
 
 
@@ -61,10 +61,10 @@ def exact(
     """log Σ exp⟨score, v⟩ over all outcomes v, and E[v]; or a ValueError with what it would take.
 
     For one structure, or for a batch (log Z per example, τ flat). Forests and paths: O(size).
-    Other labelled graphs: elimination in min-fill order, O(Σ tables), grids site by site.
+    Other labelled graphs: elimination in min-fill order, O(Σ tables).
     Region graphs likewise.
     Matchings: subsets of nodes, of the cheaper side if bipartite. B-matchings, flows: listed, up
-    to about 19 free coordinates. ``memory`` is in GiB. A score of −inf forbids its coordinate.
+    to some 500,000. ``memory`` is in GiB. A score of −inf forbids its coordinate.
 
     >>> exact(FactorGraph([2], []), [0.0, 0.0]).tau.tolist()
     [0.5, 0.5]
@@ -75,7 +75,7 @@ def exact(
         return Exact(float(one[0]), point[0])
     log_z, tau = np.empty(len(problem)), np.empty(problem.size)
     for structure, members in problem.groups():
-        for part in limits.parts(len(members), 2 * FEW):
+        for part in limits.parts(len(members), EIGHT):
             some = members[part]
             if limits.late():
                 log_z[some], rows = np.nan, np.full((len(some), structure.size), np.nan)
@@ -112,12 +112,7 @@ def _(structure: FactorGraph, scores: Array, memory: float) -> tuple[Array, Arra
         batch = Batch.of(structure, count=len(scores))
         found = ForwardBackward().many(batch, scores.ravel())
         return found.log_z, found.tau.reshape(scores.shape)
-    shape, states = grids.sides(structure), int(structure.cards.max(initial=1))
-    together = len(scores) > FEW and estimate(structure).seconds < SMALL
-    if shape is None or together or not all(grids.safe(*shape, states, row) for row in scores):
-        return eliminated(structure, scores, memory)
-    each = [grids.grid_by_rows(*shape, states, row, memory) for row in scores]
-    return np.array([log_z for log_z, _ in each]), np.array([tau for _, tau in each])
+    return eliminated(structure, scores, memory)
 
 
 solve.register(BipartiteMatching, subsets.bipartite)
@@ -194,88 +189,46 @@ def _labelled(structure: RegionGraph) -> tuple[FactorGraph, Ints]:
 
 
 def outcomes(structure: Structure) -> Array:
-    """Every vertex that respects the fixed coordinates, one per row; a ValueError for too many."""
-    if not isinstance(structure, LISTABLE):
-        raise ValueError(f"outcomes of a {type(structure).__name__} cannot be listed")
-    rows: Any
-    if isinstance(structure, FactorGraph):
-        _refuse_large(two_to(float(np.log2(structure.cards).sum())), structure, "all labellings")
-        rows = [structure.encode(states) for states in np.ndindex(*structure.cards)]
-    elif isinstance(structure, Paths):
-        rows = [structure.encode(path) for path in _paths(structure)]
-    elif isinstance(structure, BipartiteMatching | Matching):
-        _refuse_large(64.0, structure, "a list of matchings")
-        alone, most = np.zeros(structure.n_nodes, dtype=bool), LARGEST // max(structure.size, 1)
-        alone[structure.optional] = True
-        ends = np.stack(structure.nodes_of(np.arange(structure.size)), axis=1)
-        rows = _matchings(alone, ends, most)
-    else:
-        open_ = np.flatnonzero(structure.fixed < 0)
-        _refuse_large(two_to(len(open_)), structure, "all 0/1 vectors")
-        rows = np.tile(np.maximum(structure.fixed, 0).astype(float), (1 << len(open_), 1))
-        rows[:, open_] = np.arange(1 << len(open_))[:, None] >> np.arange(len(open_)) & 1
-    listed = np.asarray(rows, dtype=float).reshape(-1, structure.size)
-    return listed[structure.contains(listed)]
+    """Every vertex that respects the fixed coordinates, one per row; a ValueError for too many.
 
+    Coordinate after coordinate, as long as every constraint can still be met.
 
-def _refuse_large(count: float, structure: Structure, what: str) -> None:
-    """A ValueError with the number, above what is worth listing."""
-    if count * structure.size > LARGEST:
-        numbers = f"{count * structure.size:.3g} entries of {what}"
-        raise ValueError(f"{numbers}; exact inference stops at {LARGEST:.3g}")
-
-
-def _paths(structure: Paths) -> Iterator[list[int]]:
-    """All paths in lexicographic order, on a stack: they may be longer than recursion is deep."""
-    stack: list[tuple[int, list[int]]] = [(structure.source, [])]
-    while stack:
-        node, path = stack.pop()
-        if node == structure.sink:
-            yield path
-            continue
-        for arc in np.flatnonzero(structure.arcs[:, 0] == node)[::-1].tolist():
-            stack.append((int(structure.arcs[arc, 1]), [*path, arc]))
-
-
-def matchings(n: int, edges: ArrayLike, *, perfect: bool = True, limit: int = 1 << 18) -> Array:
-    """All (perfect) matchings of a general graph as 0/1 rows over its edges.
-
-    Stops with a ValueError beyond ``limit`` of them.
-
-    >>> len(matchings(4, [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]))
+    >>> len(outcomes(Matching(4)))
     3
     """
-    return _matchings(np.full(n, not perfect), np.asarray(edges, np.int64).reshape(-1, 2), limit)
-
-
-def _matchings(alone: Marks, pairs: Ints, limit: int) -> Array:
-    """All matchings of so many nodes, of which some may stay ``alone``."""
-    n = len(alone)
-    at: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for e, (i, j) in enumerate(pairs.tolist()):
-        at[i].append((e, j))
-        at[j].append((e, i))
-    found: list[list[int]] = []
-    stack: list[tuple[int, int, list[int]]] = [(0, 0, [])]  # a node, bits of those taken, edges
-    while stack:
-        node, taken, chosen = stack.pop()
-        while node < n and taken >> node & 1:
-            node += 1
-        if node == n:
-            if len(found) >= limit:
-                raise ValueError(f"the graph has more than {limit} matchings; too many to list")
-            found.append(chosen)
-            continue
-        taken |= 1 << node
-        if alone[node]:
-            stack.append((node + 1, taken, chosen))
-        for e, other in reversed(at[node]):
-            if not taken >> other & 1:
-                stack.append((node + 1, taken | 1 << other, [*chosen, e]))
-    rows = np.zeros((len(found), len(pairs)))
-    for row, chosen in zip(rows, found, strict=True):
-        row[chosen] = 1.0
-    return rows
+    stated = structure.stated
+    if not isinstance(structure, LISTABLE) or stated is None:
+        raise ValueError(f"outcomes of a {type(structure).__name__} cannot be listed")
+    many = isinstance(structure, FactorGraph) and two_to(float(np.log2(structure.cards).sum()))
+    if isinstance(structure, FactorGraph) and many * structure.size <= LARGEST:
+        states = np.indices(tuple(structure.cards)).reshape(structure.n_nodes, -1).T
+        listed = labelled(structure, states)
+        return listed[structure.contains(listed)]
+    A, steps = stated.A.tocsc(), list[tuple[Ints, Array]]()
+    least, most = (np.asarray(part.sum(axis=1)).ravel() for part in (A.minimum(0), A.maximum(0)))
+    reached = np.zeros((1, len(least)))
+    for k in range(structure.size):
+        here = slice(A.indptr[k], A.indptr[k + 1])
+        at, weight = A.indices[here], A.data[here]
+        least[at] -= np.minimum(weight, 0.0)
+        most[at] -= np.maximum(weight, 0.0)
+        known = [v for v in (1.0, 0.0) if structure.fixed[k] in (-1, v)]
+        parent, value = np.repeat(np.arange(len(reached)), len(known)), np.tile(known, len(reached))
+        now = reached[parent][:, at] + np.outer(value, weight)
+        met = (now + most[at] >= stated.lo[at] - MET) & (now + least[at] <= stated.hi[at] + MET)
+        whole = met.all(axis=1)
+        parent, value, reached = parent[whole], value[whole], reached[parent[whole]]
+        reached[:, at] = now[whole]
+        steps.append((parent, value))
+        if len(parent) * structure.size > LARGEST:
+            raise ValueError(
+                f"more than {len(parent)} outcomes of {structure.size} numbers are too many to "
+                f"list; exact inference stops at {LARGEST:.3g} numbers"
+            )
+    listed, row = np.empty((len(reached), structure.size)), np.arange(len(reached))
+    for k, (parent, value) in reversed(list(enumerate(steps))):
+        listed[:, k], row = value[row], parent[row]
+    return listed[structure.contains(listed)]
 
 
 @dataclass(frozen=True)

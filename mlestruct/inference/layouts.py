@@ -40,11 +40,14 @@ def plan(structure: FactorGraph, counting: Array) -> MessageGraph:
     )
 
 
-def special(structure: FactorGraph, full: MessageGraph) -> BinaryMessages | PairMessages | None:
+def special(
+    structure: FactorGraph, full: MessageGraph
+) -> tuple[PairMessages | None, BinaryMessages | None]:
     """The layout of a faster kernel, for graphs of pairs that forbid no pair of states."""
     if len(full.around) == 0 or not structure.is_pairwise or not boxes(structure, full):
-        return None
-    return _pairs(full) if (structure.cards == 2).all() and full.open.all() else _edges(full)
+        return None, None
+    binary = (structure.cards == 2).all() and full.open.all()
+    return (None, _binary(full)) if binary else (_edges(full), None)
 
 
 def boxes(structure: FactorGraph, full: MessageGraph) -> bool:
@@ -56,7 +59,7 @@ def boxes(structure: FactorGraph, full: MessageGraph) -> bool:
     return np.array_equal(full.open[inside] == 0, shut[inside])
 
 
-def _pairs(full: MessageGraph) -> BinaryMessages:
+def _binary(full: MessageGraph) -> BinaryMessages:
     other, factor = full.around ^ 1, full.owner[full.around]
     n, degree = len(full.whole), np.diff(full.start)
     order = np.argsort(levels(full.start, full.scope[other]), kind="stable")

@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mlestruct.errors import Infeasible
-from mlestruct.inference.elimination import MEMORY, estimate, possible_states, sample_states
+from mlestruct.inference.elimination import (
+    MEMORY,
+    estimate,
+    labelled,
+    possible_states,
+    sample_states,
+)
 from mlestruct.inference.exact import graph_of
 from mlestruct.inference.layouts import neighbours
 from mlestruct.native._door import (
@@ -151,19 +157,6 @@ def _paths(structure: Paths, scores: Array, count: int, rng: Random) -> Array:
         if not draw_paths(graph, by_tail, leaving, row, random, count, out):
             raise Infeasible(structure.impossible() or "no path has a finite score")
     return vertices
-
-
-def labelled(graph: FactorGraph, states: Ints) -> Array:
-    """Vertices of labellings along the last axis. O(size · order) each."""
-    flat = states.reshape(-1, graph.n_nodes)
-    vertices = np.zeros((len(flat), graph.size))
-    row = np.arange(len(flat))[:, None]
-    vertices[row, graph.node_start[:-1] + flat] = 1.0
-    if graph.n_factors:
-        steps = graph.strides * flat[:, graph.scope]
-        within = np.add.reduceat(steps, graph.scope_start[:-1], axis=1)
-        vertices[row, graph.table_start[:-1] + within] = 1.0
-    return vertices.reshape(*states.shape[:-1], graph.size)
 
 
 def perturb_and_map(

@@ -19,7 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, stdtrit
 
-from mlestruct.inference.sampling import addresses, exchanged, labelled, swept
+from mlestruct.inference.elimination import labelled
+from mlestruct.inference.sampling import addresses, exchanged, swept
 from mlestruct.limits import late
 from mlestruct.native._door import anneal_pairs
 from mlestruct.structures.base import Array, Ints, Structure, as_numbers

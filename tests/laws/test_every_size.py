@@ -39,7 +39,7 @@ from mlestruct import (
 from mlestruct.errors import DataWarning
 from mlestruct.families.joint.prediction import Mixture
 from mlestruct.inference.decoding import decode
-from mlestruct.inference.exact import LISTABLE, matchings, outcomes
+from mlestruct.inference.exact import LISTABLE, outcomes
 from mlestruct.statistics.affordability import seconds
 from mlestruct.structures import Structure
 from mlestruct.structures.graph import grid_edges
@@ -383,9 +383,6 @@ def summed(kind: str, n: int) -> None:
 def listed(kind: str, n: int) -> Any:
     """All outcomes, where there are few or the routine counts them before it lists them."""
     structure = KINDS[kind](n)
-    if isinstance(structure, Matching):
-        return matchings(structure.n_nodes, structure.ends, perfect=structure.kind == "perfect",
-                         limit=300)  # fmt: skip
     return outcomes(structure) if isinstance(structure, LISTABLE) else 0.0
 
 

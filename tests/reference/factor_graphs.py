@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mlestruct.inference.exact import Exact, exact
-from mlestruct.inference.grids import grid_by_rows
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
@@ -171,7 +170,7 @@ def _by_rows(inputs: Fields, graph: FactorGraph, eta: Array) -> Exact:
     rows, columns = (int(side) for side in inputs.whole("shape", 1))
     if grid(rows, columns).key != graph.key:
         raise ValueError("the edges are not those of the grid, horizontals first")
-    return Exact(*grid_by_rows(rows, columns, 2, eta))
+    return exact(graph, eta)
 
 
 def _surrogate(name: str, found: Solved, graph: FactorGraph, expected: Fields) -> Iterator[Got]:
@@ -278,7 +277,7 @@ def ising_grid(inputs: Fields, expected: Fields) -> Iterator[Got]:
             np.tile([J, -J, -J, J], graph.n_factors),
         ]
     )
-    found = Exact(*grid_by_rows(rows, columns, 2, eta))
+    found = exact(graph, eta)
     if "logZ" in expected:
         yield Got(("logZ",), found.log_z)
     for name in expected:

@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from mlestruct.inference.exact import exact, matchings, outcomes
-from mlestruct.inference.grids import grid_by_rows
+from mlestruct.inference.exact import exact, outcomes
 from mlestruct.structures import BipartiteMatching, Custom, FactorGraph, Matching, grid
 from mlestruct.structures.batch import Batch
 
@@ -71,10 +70,8 @@ def test_what_is_too_large_is_refused_with_its_size():
         exact(BipartiteMatching(30), np.zeros(900))
     with pytest.raises(ValueError, match=r"sets of 40 nodes would need"):
         exact(Matching(40), np.zeros(780))
-    with pytest.raises(ValueError, match="more than 10 matchings"):
-        matchings(6, list(itertools.combinations(range(6), 2)), limit=10)
-    with pytest.raises(ValueError, match="transfer"):
-        grid_by_rows(30, 30, 2, np.zeros(grid(30, 30).size))
+    with pytest.raises(ValueError, match="too many to list"):
+        outcomes(Matching(20))
     with pytest.raises(ValueError, match="Custom cannot be listed"):
         exact(Custom(3), np.zeros(3))
 

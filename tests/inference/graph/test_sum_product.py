@@ -212,7 +212,7 @@ class General(SumProduct):
     """Without faster kernels."""
 
     def ready(self, structure):
-        return super().ready(structure)._replace(special=None)
+        return super().ready(structure)._replace(pairs=None, binary=None)
 
 
 # Log-odds that change sign move by more than beliefs do, so binary nodes wait for others.
@@ -231,7 +231,7 @@ def test_faster_kernels_are_the_general_one(seed, most, schedule, rng):
         scores = spread * rng.standard_normal(batch.size)
         how = {"schedule": schedule, "damping": damping, "sweeps": sweeps, "takeover": False}
         fast, plain = (kind.of(entropy, residual=0.0, **how) for kind in (SumProduct, General))
-        assert fast.ready(graph).special is not None
+        assert fast.ready(graph)[1:3] != (None, None)
         one, other = fast.many(batch, scores), plain.many(batch, scores)
         np.testing.assert_allclose(one.tau, other.tau, atol=1e-8)
         np.testing.assert_allclose(one.log_z, other.log_z, rtol=1e-9, atol=1e-9)
