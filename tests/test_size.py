@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9416, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
-        4541,
+        4515,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2811, r"mlestruct/inference/"),

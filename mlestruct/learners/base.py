@@ -16,7 +16,7 @@ from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.loop import BROKEN, Found, Loop, Told
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import resolve
-from mlestruct.oracle.wrappers import name_of
+from mlestruct.oracle.protocol import name_of
 from mlestruct.storage.digest import digest, named, shown
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch

@@ -14,7 +14,7 @@ from mlestruct.features import Features
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.limits import OutOfTime
 from mlestruct.oracle import HULL, Oracle
-from mlestruct.oracle.wrappers import innermost
+from mlestruct.oracle.protocol import innermost
 from mlestruct.results import Shown
 from mlestruct.storage.digest import digest, named
 from mlestruct.structures.base import Array, Ints, as_numbers

@@ -26,8 +26,8 @@ from mlestruct.learning.loop import AnyCheckpoint, Found, Loop, Told
 from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
 from mlestruct.native._door import reach_vertices
 from mlestruct.oracle import Answers, Oracle, memory, perturbable, remember
+from mlestruct.oracle.protocol import Around, innermost, name_of
 from mlestruct.oracle.solver import Solver
-from mlestruct.oracle.wrappers import Around, innermost, name_of
 from mlestruct.storage.digest import digest
 from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, as_count, as_numbers

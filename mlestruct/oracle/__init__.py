@@ -9,8 +9,10 @@ if TYPE_CHECKING:
     from mlestruct.oracle.protocol import Answer as Answer
     from mlestruct.oracle.protocol import Answers as Answers
     from mlestruct.oracle.protocol import BruteForce as BruteForce
+    from mlestruct.oracle.protocol import Counted as Counted
     from mlestruct.oracle.protocol import Oracle as Oracle
     from mlestruct.oracle.protocol import Simplices as Simplices
+    from mlestruct.oracle.protocol import Validated as Validated
     from mlestruct.oracle.protocol import attained as attained
     from mlestruct.oracle.protocol import memory as memory
     from mlestruct.oracle.protocol import one_by_one as one_by_one
@@ -23,7 +25,5 @@ if TYPE_CHECKING:
     from mlestruct.oracle.solver import Solver as Solver
     from mlestruct.oracle.solver import pin as pin
     from mlestruct.oracle.solver import takes_instance as takes_instance
-    from mlestruct.oracle.wrappers import Counted as Counted
-    from mlestruct.oracle.wrappers import Validated as Validated
 
 __getattr__, __all__ = lazily(__name__)

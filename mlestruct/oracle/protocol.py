@@ -1,21 +1,23 @@
-"""The seam to every solver: an oracle maximises a linear score over a structure."""
+"""The seam to every solver: an oracle maximises a linear score, and every answer is checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import perf_counter as clock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.errors import Infeasible
-from mlestruct.structures.base import Array, Ints, Structure, as_numbers
-from mlestruct.structures.batch import Batch
+from mlestruct.errors import Infeasible, LostWorker
+from mlestruct.structures.base import Array, Ints, Structure, as_numbers, refuse
+from mlestruct.structures.batch import Batch, place_of
 
 S_contra = TypeVar("S_contra", bound=Structure, contravariant=True)
 Answers = tuple[Array, Array]
 HULL = "convex hull"
+TOL = 1e-7  # what answers may break constraints by, and bounds fall short by, relative
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,157 @@ def remember(oracle: Oracle[Any], batch: Batch[Any], kept: Any) -> None:
     """Give an oracle the memory that one of its kind had of an equal batch."""
     if kept is not None:
         getattr(oracle, "remember")(batch, kept)  # noqa: B009
+
+
+class Around:
+    """What goes around an oracle and leaves to it all that it does not do itself."""
+
+    oracle: Oracle[Any]
+    polytope: str
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "oracle" or name.startswith("__"):  # not made yet, as in a copy
+            raise AttributeError(name)
+        return getattr(self.oracle, name)
+
+
+def innermost(oracle: Any) -> Any:
+    """The solver inside all that was put around it."""
+    while isinstance(oracle, Around):
+        oracle = oracle.oracle
+    return oracle
+
+
+def name_of(oracle: Any) -> str:
+    """The kind of the innermost solver, and a digest of its settings."""
+    from mlestruct.storage.digest import digest
+
+    inside = innermost(oracle)
+    return f"{type(inside).__name__} {digest(inside)}"
+
+
+class Validated(Around):
+    """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size).
+
+    The oracle gets a copy of the scores and its answers are copied, so that it may overwrite both.
+    """
+
+    def __init__(self, oracle: Oracle[Any]) -> None:
+        self.oracle = oracle
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        scores = batch.vector(scores, "scores")
+        if not np.isfinite(scores).all():  # −inf where the structure fixes a coordinate at 0
+            wrong = ~np.isfinite(scores) & ~(np.isneginf(scores) & (batch.fixed == 0))
+            refuse(wrong, lambda k: f"{place_of(batch, k)} is {scores[k]}")
+        try:
+            answers: Any = self.oracle.many(batch, scores.copy())
+        except Exception as error:
+            self._name_example(batch, scores, error)
+            raise
+        name = f"oracle {type(innermost(self)).__name__}"
+        if not (isinstance(answers, tuple) and len(answers) == 2):
+            raise ValueError(f"{name} returned {answers!r}; expected (vertices, upper)")
+        vertices, upper = (as_numbers(answer, f"{name}: answers").copy() for answer in answers)
+        if vertices.shape != (batch.size,) or upper.shape != batch.which.shape:
+            raise ValueError(
+                f"{name} returned shapes {vertices.shape}, {upper.shape}; "
+                f"expected ({batch.size},), ({len(batch)},)"
+            )
+        used = np.flatnonzero(vertices != 0)  # of floats themselves it is ten times slower
+        value = vertices[used]
+        if np.abs(value - 1.0).max(initial=0.0) > TOL:
+            refuse_fractions(batch, vertices, self)
+        if not getattr(self, "checked", False):
+            refuse_outside(batch, vertices, self)
+        owner = np.searchsorted(batch.offsets, used, side="right") - 1
+        reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch.which))
+        short = f"{name} bounds the best score by"
+        refuse(np.isnan(upper), lambda m: f"example {m}: {short} nan; say None")
+        refuse(
+            upper < reached - TOL * (1.0 + np.abs(reached)),
+            lambda m: (
+                f"example {m}: {short} {upper[m]:.12g}, its own answer reaches {reached[m]:.12g}: "
+                f"{reached[m] - upper[m]:.1g} more; what rounding may cost belongs into the bound "
+                "(does it bound costs? sense='min')"
+            ),
+        )
+        return vertices, np.maximum(upper, reached)
+
+    def _name_example(self, batch: Batch[Any], scores: Array, error: Exception) -> None:
+        """Add to an error the example at which the oracle raises it alone, found by halves."""
+        told = [str(error), *getattr(error, "__notes__", [])]
+        place, left = "", np.arange(len(batch))
+        if not isinstance(error, LostWorker) and not any(t.startswith("example ") for t in told):
+
+            def raises(members: Ints) -> bool:
+                flat = np.concatenate([scores[batch.coordinates(int(m))] for m in members])
+                try:
+                    self.oracle.many(batch.select(members), flat)
+                except Exception as again:
+                    return type(again) is type(error)
+                return False
+
+            while len(left) > 1:
+                half = left[: len(left) // 2]
+                left = half if raises(half) else left[len(half) :]
+            place = f"example {left[0]}: " if raises(left) else ""
+        if isinstance(error, StopIteration):  # it would end a loop of ours, and nobody know
+            kind = type(innermost(self)).__name__
+            raise RuntimeError(f"{place}oracle {kind} raised StopIteration") from error
+        if place:
+            error.add_note(f"{place}the oracle raised this")
+
+
+class Counted(Around):
+    """Counts calls (one per example) and the seconds spent in them."""
+
+    def __init__(self, oracle: Oracle[Any]) -> None:
+        self.oracle, self.calls, self.seconds = oracle, 0, 0.0
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        start = clock()
+        answers = self.oracle.many(batch, scores)
+        self.seconds += clock() - start
+        self.calls += len(batch)
+        return answers
+
+
+def refuse_fractions(batch: Batch[Any], vertices: Array, oracle: Oracle[Any]) -> None:
+    """Refuse fractions of an oracle for the outcomes' hull, which answers with outcomes."""
+    if oracle.polytope == HULL:
+        wrong = ~(np.minimum(np.abs(vertices), np.abs(vertices - 1.0)) <= TOL)
+        kind = type(innermost(oracle)).__name__
+        refuse(
+            wrong,
+            lambda k: (
+                f"example {batch.owner[k]}: oracle {kind} answered {vertices[k]:g} at coordinate "
+                f"{k - batch.offsets[batch.owner[k]]}; outcomes are 0 or 1. A solver of a "
+                "relaxation says so: Solver(solve, polytope=...)"
+            ),
+        )
+
+
+def refuse_outside(
+    batch: Batch[Any],
+    vertices: Array,
+    oracle: Oracle[Any],
+    reread: Callable[[Structure, Array, int], Array] | None = None,
+) -> None:
+    """Refuse answers that are none of their structure's, unless ``reread`` finds an outcome."""
+    for structure, members in batch.groups():
+        inside = structure.contains(batch.rows(vertices, members), TOL)
+        for m in () if inside.all() else members[~inside].tolist():
+            own = vertices[batch.coordinates(m)]
+            if reread is not None:
+                own[:] = reread(structure, own.reshape(structure.shape), m)
+            if reread is None or not structure.contains(own, TOL):
+                refuse_fractions(batch, vertices, oracle)
+                why = structure.impossible()
+                if why is not None:
+                    raise Infeasible(f"example {m}: {why}")
+                kind = type(innermost(oracle)).__name__
+                raise ValueError(f"example {m}: oracle {kind} returned an infeasible answer")
 
 
 @dataclass(frozen=True)

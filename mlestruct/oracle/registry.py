@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible, refuse_removed
-from mlestruct.oracle.protocol import HULL, Answers, Oracle, perturbable
-from mlestruct.oracle.wrappers import Around
+from mlestruct.oracle.protocol import HULL, Answers, Around, Oracle, perturbable
 from mlestruct.structures.base import Array, Structure, one_of
 from mlestruct.structures.batch import Batch
 
@@ -36,9 +35,7 @@ class PerStructure:
         named = {s.default_oracle for s in batch.structures if isinstance(s.default_oracle, str)}
         shared = {name: load(name) for name in named}
         oracles = {
-            s: shared[s.default_oracle]
-            if s.default_oracle in shared
-            else resolve(s.default_oracle, batch)
+            s: shared[own] if isinstance(own := s.default_oracle, str) else resolve(own, batch)
             for s in batch.structures
         }
         names = " / ".join(sorted({oracle.polytope for oracle in oracles.values()}))
@@ -117,7 +114,7 @@ class Later(Around):
         return load(self.name)
 
     @property
-    def polytope(self) -> str:
+    def polytope(self) -> str:  # type: ignore[override]
         return CATALOGUE[self.name].polytope or self.oracle.polytope
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:

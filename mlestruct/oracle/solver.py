@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
@@ -15,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.limits import check
-from mlestruct.oracle.protocol import HULL, Answer, Answers, attained
-from mlestruct.oracle.wrappers import innermost, refuse_outside
+from mlestruct.oracle.protocol import HULL, Answer, Answers, attained, innermost, refuse_outside
 from mlestruct.structures.base import Array, Structure, as_numbers, refuse_masked
 from mlestruct.structures.batch import Batch
 
@@ -44,29 +42,42 @@ class Solver:
     mask: Callable[[Structure], NDArray[np.bool_]] | None = None
     sense: Literal["max", "min"] = "max"
     checked: ClassVar[bool] = True  # its answers are outcomes, or refused
+    _takes: str | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.sense not in ("max", "min"):
             raise ValueError(f"sense is 'max' or 'min', not {self.sense!r}")
+        self.__dict__["_takes"] = _second(self.solve)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         scores = batch.vector(scores, "scores")
+        sign = 1.0 if self.sense == "max" else -1.0
+        asked = sign * scores  # a copy: the solver may overwrite what it is asked
+        pinned = [bool((structure.fixed >= 0).any()) for structure in batch.structures]
         vertices, upper = np.empty(batch.size), np.full(len(batch.which), np.inf)
-        exact, sign = np.ones(len(upper), dtype=bool), 1.0 if self.sense == "max" else -1.0
+        exact, which = np.ones(len(upper), dtype=bool), batch.which.tolist()
         for m, (first, last) in enumerate(pairwise(batch.offsets.tolist())):
             check()
-            structure, score = batch.structures[batch.which[m]], scores[first:last]
-            question = sign * _pinned(structure, score).reshape(structure.shape)
-            given = self._answer(structure, question, m)
-            if isinstance(given, Answer):
-                upper[m] = _own_bound(given.upper, structure, score, m, sign)
-                given, exact[m] = given.vertex, False
-            if given is None:
-                vertices[first:last], exact[m] = _stand_in(batch, m), False
-            elif _shaped(given, question.shape):
-                vertices[first:last] = given.reshape(-1)
-            else:
-                vertices[first:last] = _as_vertex(structure, given, m)
+            structure = batch.structures[which[m]]
+            if pinned[which[m]]:
+                asked[first:last] = sign * pin(structure, scores[first:last])
+            question = asked[first:last].reshape(structure.shape)
+            try:
+                if self._takes is None:
+                    given = self.solve(question)
+                elif self._takes == "structure":
+                    given = self.solve(structure, question)
+                elif self._takes == "instance":
+                    given = self.solve(question, structure.instance)
+                else:
+                    given = self.solve(question, instance=structure.instance)
+            except Exception as error:
+                self._name_example(error, m, sign * pin(structure, scores[first:last]))
+                raise
+            plain = type(given) is np.ndarray and given.dtype.kind in "biuf"
+            if not plain or given.shape != question.shape:
+                given, upper[m], exact[m] = self._read(given, batch, m, scores[first:last])
+            vertices[first:last] = given.reshape(-1)
         if self.polytope == HULL:
             vertices = _rounded(vertices)
         refuse_outside(batch, vertices, self, _as_vertex)
@@ -74,37 +85,45 @@ class Solver:
         reached = np.add.reduceat(worth, batch.offsets[:-1])
         return vertices, np.where(exact, reached, upper)
 
-    def _answer(self, structure: Structure, question: Array, example: int) -> Any:
-        """What the solver says to a question, of which it gets a copy to overwrite."""
-        own: tuple[Any, ...] = (question.copy(),)
-        named: dict[str, Any] = {}
-        if self._second == "named":
-            named["instance"] = structure.instance
-        elif self._second is not None:
-            own = (structure, *own) if self._second == "structure" else (*own, structure.instance)
+    def _read(
+        self, given: Any, batch: Batch[Any], m: int, score: Array
+    ) -> tuple[Array, float, bool]:
+        """An answer of any form as a vertex, a bound, and whether it is the best by itself."""
+        structure, upper, exact = batch.structure(m), np.inf, True
+        if type(given) is tuple and len(given) == 2:
+            sign = 1.0 if self.sense == "max" else -1.0
+            given = _without_value(structure, given, sign * pin(structure, score), m)
+        if isinstance(given, Answer):
+            upper, exact = self._own_bound(given.upper, structure, score, m), False
+            given = given.vertex
+        if given is None:
+            return _stand_in(batch, m), upper, False
+        return _as_vertex(structure, given, m), upper, exact
+
+    def _own_bound(self, given: Any, structure: Structure, score: Array, example: int) -> float:
+        """A bound on the pinned score, translated to the scores that were asked for."""
+        if given is None:
+            return np.inf
         try:
-            answer = self.solve(*own, **named)
-        except StopIteration as error:  # it would end a loop of ours, and nobody would know
+            upper = as_numbers(given, "it").item()
+        except ValueError:
+            raise ValueError(
+                f"example {example}: the solver's bound is no number: {given!r:.80}"
+            ) from None
+        forced = structure.fixed == 1
+        shift = score[forced].sum() - pin(structure, score)[forced].sum()
+        return float(upper + shift if self.sense == "max" else shift - upper)
+
+    def _name_example(self, error: Exception, example: int, question: Array) -> None:
+        """Add the example to a solver's error, and what a solver of no such scores has to hear."""
+        if isinstance(error, StopIteration):  # it would end a loop of ours, and nobody would know
             raise RuntimeError(f"example {example}: the solver raised StopIteration") from error
-        except Exception as error:
-            error.add_note(f"example {example}: the solver raised this{self._asked(question)}")
-            raise
-        if type(answer) is tuple and len(answer) == 2:
-            return _without_value(structure, answer, question, example)
-        return answer
-
-    def _asked(self, question: Array) -> str:
-        """What a solver that takes no negative costs, or no scores of such a size, has to hear."""
-        if question.size == 0:
-            return ""
-        what = "costs" if self.sense == "min" else "scores"
-        ends = f"{what} between {question.min():.3g} and {question.max():.3g}"
-        signs = ", and learning asks with either sign" if question.min() < 0 else ""
-        return f", asked with {ends}{signs}"
-
-    @cached_property
-    def _second(self) -> str | None:
-        return _second(self.solve)
+        asked = ""
+        if question.size:
+            what = "costs" if self.sense == "min" else "scores"
+            asked = f", asked with {what} between {question.min():.3g} and {question.max():.3g}"
+            asked += ", and learning asks with either sign" if question.min() < 0 else ""
+        error.add_note(f"example {example}: the solver raised this{asked}")
 
     def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
         if self.mask is None:
@@ -135,13 +154,10 @@ def pin(structure: Structure, score: Array) -> Array:
 
     O(size). Exact up to rounding at the scale of the sum of all |scores|.
     """
-    return _pinned(structure, as_numbers(score, "scores", structure.size))
-
-
-def _pinned(structure: Structure, score: Array) -> Array:
-    if not (structure.fixed >= 0).any():
-        return score
+    score = as_numbers(score, "scores", structure.size)
     open_ = structure.fixed < 0
+    if open_.all():
+        return score
     reach = 1.0 + 2.0 * float(np.abs(score[open_]).sum())
     return np.where(open_, score, np.where(structure.fixed == 1, reach, -reach))
 
@@ -184,23 +200,6 @@ def _stand_in(batch: Batch[Any], m: int) -> Array:
     )
 
 
-def _own_bound(given: Any, structure: Structure, score: Array, example: int, sign: float) -> float:
-    """A bound on the pinned score, translated to the scores that were asked for; None is none."""
-    upper = np.inf
-    if given is not None:
-        try:
-            upper = sign * as_numbers(given, "it").item()
-        except ValueError:
-            raise ValueError(
-                f"example {example}: the solver's bound is no number: {given!r:.80}"
-            ) from None
-    forced = structure.fixed == 1
-    if not (structure.fixed >= 0).any():
-        return upper
-    pinned = _pinned(structure, score)
-    return float(upper - pinned[forced].sum() + score[forced].sum())
-
-
 def takes_instance(oracle: Any) -> bool:
     """Whether a solver of the user's asks for an example's own data besides its score."""
     call = oracle.solve if isinstance(oracle, Solver) else oracle
@@ -237,12 +236,6 @@ def _rounded(values: Array) -> Array:
     whole = np.rint(values)
     with np.errstate(invalid="ignore"):  # infinities, refused later
         return np.where(np.abs(values - whole) <= WHOLE, whole, values)
-
-
-def _shaped(answer: Any, shape: tuple[int, ...]) -> bool:
-    """Whether an answer is an array of numbers of a vector's shape."""
-    array = type(answer) is np.ndarray and answer.dtype.kind in "biuf"
-    return array and answer.shape == shape
 
 
 def _as_vertex(structure: Structure, answer: Any, example: int) -> Array:

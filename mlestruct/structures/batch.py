@@ -270,7 +270,7 @@ def as_scores(problem: Batch[Any] | Structure, scores: ArrayLike) -> Array:
     """Flat scores of a structure or a batch; −inf forbids a coordinate, NaN and +inf are wrong."""
     flat = as_numbers(scores, "scores", problem.size)
     wrong = np.isnan(flat) | np.isposinf(flat)
-    refuse(wrong, lambda k: f"{_place(problem, k)} is {flat[k]}")
+    refuse(wrong, lambda k: f"{place_of(problem, k)} is {flat[k]}")
     return flat
 
 
@@ -281,11 +281,12 @@ def as_finite_scores(batch: Batch[Any], scores: ArrayLike) -> Array:
         return flat
     barred = np.isneginf(as_scores(batch, flat))
     wrong = barred & (batch.fixed != 0)
-    refuse(wrong, lambda k: f"{_place(batch, k)} is -inf; {FORBIDDING}")
+    refuse(wrong, lambda k: f"{place_of(batch, k)} is -inf; {FORBIDDING}")
     return np.where(barred, 0.0, flat)
 
 
-def _place(problem: Batch[Any] | Structure, k: int) -> str:
+def place_of(problem: Batch[Any] | Structure, k: int) -> str:
+    """Name a coordinate's score, and its example."""
     if isinstance(problem, Structure):
         return f"score of coordinate {k}"
     m = int(problem.owner[k])
