@@ -106,6 +106,10 @@ class Table:
         """Where a row or a cell stands: its line in the file, or its number, counted from 0."""
         return f"row {row}" if self.places is None else self.places.at(row, column)
 
+    def beside(self, row: int, column: str, more: str = "") -> str:
+        """The same in brackets, for a table from a file."""
+        return f" ({self.places.at(row, column)}{more})" if self.places else ""
+
     def both(self, first: int, second: int) -> str:
         """Where two rows stand."""
         if self.places is None:

@@ -87,13 +87,19 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     if given is None and not columns.by_person:
         raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
     named = _cohorts(pairs, people, columns.cohort)
-    homes = [h for h in homes_of(pairs, people, columns) if named[h.rows[0]] is not None]
-    by_text = pairs.written is not None
-    twos, notes = _twos(pairs, homes, columns)
+    homes = [home for home in homes_of(pairs, people, columns) if named[home.rows[0]] is not None]
+    large = [home for home in homes if len(home.ids) > 2]
+    if columns.larger == "refuse":
+        refuse(some(
+            f"{_place(pairs, home)}: {len(home.ids)} people share "
+            f"({', '.join(map(repr, home.ids[:4]))}{', …' * (len(home.ids) > 4)}); only pairs can "
+            "be learned from: split them into pairs, or leave these people out by larger=leave_out"
+            for home in large
+        ))  # fmt: skip
     once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
     strange = []
-    for home in twos:
-        a, b = (people.known(who, by_text) for who in home.ids)
+    for home in [home for home in homes if len(home.ids) == 2]:
+        a, b = (people.known(who, pairs.written is not None) for who in home.ids)
         for who, row in zip(home.ids, (a, b), strict=True):
             if row is None:
                 strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
@@ -103,80 +109,58 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
     places = [_place(pairs, home) for home in shared]
     refuse([*some(strange), *_faults(rows, people, places)])
-    weight = _weights(pairs, columns, shared)
-    doubts = _elsewhere([named[h.rows[0]] for h in shared], people, places, rows, columns.cohort)
-    skipped = named.count(None)
-    if skipped:
-        what = "rows" if columns.by_person else "pairs"
-        notes.append(f"{skipped} {what} are of cohorts that are not in the table of people")
-    return Observed(rows, weight, tuple(notes), tuple(doubts))
+    crowd, skipped = sum(len(home.ids) for home in large), named.count(None)
+    what = "rows" if columns.by_person else "pairs"
+    notes = [f"{crowd} people live in {len(large)} rooms of three or more"] * bool(large)
+    notes += [f"{skipped} {what} are of cohorts that are not in the table of people"] * bool(
+        skipped
+    )
+    said = [named[home.rows[0]] for home in shared]
+    theirs = [people.cohort_of(row) for row in rows[:, 0].tolist()] if columns.cohort else []
+    odd = [
+        f"{place}, {columns.cohort} {own} for {other}"
+        for place, own, other in zip(places, said, theirs, strict=False)
+        if own is not ANY and own != other
+    ]
+    doubts = [
+        f"{len(odd)} pairs are said to be of another {columns.cohort} than their people, and count "
+        f"with these (the first: {odd[0]})"
+    ] if odd else []  # fmt: skip
+    return Observed(rows, _weights(pairs, columns, shared), tuple(notes), tuple(doubts))
 
 
 def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
-    """Sets of people who share, in the table's order; singles among them."""
-    if columns.room:
-        return _by_room(pairs, people, columns)
-    if columns.partner:
-        return _by_partner(pairs, columns)
+    """Sets of people who share, in the table's order; singles among them.
+
+    By rooms: who has the same one in the same cohort; nobody shares a blank one. By partners:
+    everybody with those named in the same row; once where each names the other.
+    """
     strange = [name for name in columns.partners if name not in pairs.columns]
-    if strange:
+    if strange and not columns.by_person:
         raise ValueError(
             f"{pairs.file}there is no column {strange[0]!r}; there are {', '.join(pairs.columns)}: "
             "partners= names the two columns of ids"
         )
-    listed = zip(*map(pairs.listed, columns.partners), strict=True)
-    found = (tuple(who for who in row if who is not None) for row in listed)
-    return [Home(ids, (row,)) for row, ids in enumerate(found) if ids]
-
-
-def _by_room(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
-    """Who has the same room in the same cohort; nobody shares a blank one."""
-    listed = [pairs.listed(name) for name in columns.room]
-    homes: dict[tuple[Any, ...], list[int]] = {}
-    ids = pairs.as_names(columns.id).tolist()
-    for row, room in enumerate(zip(*listed, strict=True)):
-        me = people.known(ids[row], pairs.written is not None)
-        when = people.cohort_of(me) if columns.cohort and me is not None else None
-        if None not in room:
-            homes.setdefault((when, *room), []).append(row)
-    return [Home(tuple(ids[row] for row in rows), tuple(rows)) for rows in homes.values()]
-
-
-def _by_partner(pairs: Table, columns: ColumnNames) -> list[Home]:
-    """Everybody with the partners named in the same row; once where each names the other."""
-    ids = pairs.as_names(columns.id).tolist()
-    listed = zip(*map(pairs.listed, columns.partner), strict=True)
-    homes: dict[frozenset[Any], Home] = {}
-    for row, (me, named) in enumerate(zip(ids, listed, strict=True)):
-        home = tuple(dict.fromkeys((me, *(who for who in named if who is not None))))
-        told = (me, me) if len(home) == 1 and me in named else home  # a partner of themself
-        key = frozenset(map(written, told))
-        rows = homes[key].rows if key in homes else ()
-        homes[key] = Home(homes[key].ids if rows else told, (*rows, row))
-    return list(homes.values())
-
-
-def _twos(
-    pairs: Table, homes: Sequence[Home], columns: ColumnNames
-) -> tuple[list[Home], list[str]]:
-    """The homes of two; larger ones are refused, or left out in words."""
-    large = [home for home in homes if len(home.ids) > 2]
-    if large and columns.larger == "refuse":
-        refuse(
-            some(
-                f"{_place(pairs, home)}: {len(home.ids)} people share ({_shown(home.ids)}); only "
-                "pairs can be learned from: split them into pairs, or leave these people out by "
-                "larger=leave_out"
-                for home in large
+    ends = columns.room or columns.partner or columns.partners
+    ids = pairs.as_names(columns.id).tolist() if columns.by_person else [None] * len(pairs)
+    homes: dict[Any, Home] = {}
+    for row, (me, *named) in enumerate(zip(ids, *map(pairs.listed, ends), strict=True)):
+        key: Any = row
+        who = others = tuple(one for one in named if one is not None)
+        if columns.room:
+            mine = people.known(me, pairs.written is not None)
+            when = people.cohort_of(mine) if columns.cohort and mine is not None else None
+            key, who = (when, *named), (me,) if None not in named else ()
+            who = (*homes.get(key, Home((), ())).ids, *who)
+        elif columns.partner:
+            who = (
+                (me, me) if others and set(others) == {me} else tuple(dict.fromkeys((me, *others)))
             )
-        )
-    people = sum(len(home.ids) for home in large)
-    notes = [f"{people} people live in {len(large)} rooms of three or more"] if large else []
-    return [home for home in homes if len(home.ids) == 2], notes
-
-
-def _shown(ids: Sequence[Any]) -> str:
-    return ", ".join(repr(who) for who in ids[:4]) + ", …" * (len(ids) > 4)
+            key = frozenset(map(written, who))
+            who = homes[key].ids if key in homes else who
+        if who:
+            homes[key] = Home(who, (*homes.get(key, Home((), ())).rows, row))
+    return list(homes.values())
 
 
 def _place(pairs: Table, home: Home) -> str:
@@ -235,19 +219,6 @@ def _cohorts(pairs: Table, people: People, cohort: str | None) -> list[Any]:
     return [ANY if own is None else meant(str(written(own)), known, listed) for own in said]
 
 
-def _elsewhere(
-    named: Sequence[Any], people: People, places: Sequence[str], rows: Ints, cohort: str | None
-) -> list[str]:
-    """Pairs of another cohort than their people: one of the two tables is wrong."""
-    odd = [
-        f"{place}, {cohort} {own} for {theirs}"
-        for own, place, (a, _) in zip(named, places, rows.tolist(), strict=True)
-        if own is not ANY and own != (theirs := people.cohort_of(a))
-    ]
-    words = f"pairs are said to be of another {cohort} than their people, and count with these"
-    return [f"{len(odd)} {words} (the first: {odd[0]})"] if odd else []
-
-
 def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:
     """Self-pairs, people in two pairs, and pairs across groups."""
     seen: dict[int, int] = {}
@@ -277,18 +248,15 @@ def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array
     values = pairs[columns.weight]
     if values.dtype.kind == "O":
         raise ValueError(f"column {columns.weight!r} holds text; write the weights as numbers")
-    out, faults = np.empty(len(homes)), []
-    for k, home in enumerate(homes):
-        said = {row: float(values[row]) for row in home.rows}
-        out[k] = said[home.rows[0]]
+    faults = []
+    for home in homes:
+        own = values[list(home.rows)].tolist()
+        wrong = [k for k, weight in enumerate(own) if not (np.isfinite(weight) and weight >= 0)]
         faults += [
-            f"{_place(pairs, Home((), (row,)))}: weight {weight}; it must be 0 or more"
-            for row, weight in said.items()
-            if not (np.isfinite(weight) and weight >= 0)
+            f"{_place(pairs, Home((), (home.rows[k],)))}: weight {own[k]}; it must be 0 or more"
+            for k in wrong
         ]
-        if len(set(said.values())) > 1 and not faults:
-            faults.append(
-                f"{_place(pairs, home)}: one pair, and two weights: {list(said.values())}"
-            )
+        if len(set(own)) > 1 and not wrong:
+            faults.append(f"{_place(pairs, home)}: one pair, and two weights: {own}")
     refuse(some(faults))
-    return out
+    return np.array([values[home.rows[0]] for home in homes], dtype=float)

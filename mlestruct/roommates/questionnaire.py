@@ -43,13 +43,12 @@ class Answers:
                 "it as numbers, name codes for no answer in no_answer=, or the column in "
                 "categorical="
             )
-        largest = np.abs(levels).max(initial=0) if role == "ordinal" else 0
-        if largest > LARGEST:
+        if role == "ordinal" and (largest := np.abs(levels).max(initial=0)) > LARGEST:
             raise ValueError(f"column {column!r}: an answer of {largest:g} is no level; divide it")
         if role == "ordinal" and len(levels) and np.equal(np.mod(levels, 1), 0).all():
-            first, gaps = int(levels[0]), levels.astype(np.int64) - int(levels[0])
-            counts = np.bincount(gaps, counts) if gaps[-1] < MOST_LEVELS else counts
-            levels = first + np.arange(len(counts)) if gaps[-1] < MOST_LEVELS else levels
+            gaps = levels.astype(np.int64) - int(levels[0])
+            if gaps[-1] < MOST_LEVELS:
+                counts, levels = np.bincount(gaps, counts), int(levels[0]) + np.arange(gaps[-1] + 1)
         if role == "binary" and len(levels) > 2:
             raise ValueError(
                 f"binary column {column!r} has {len(levels)} different answers: "
@@ -70,52 +69,51 @@ class Answers:
         An answer that is no level is refused; or it counts as an average one (``neutral``, the
         number after the last), or as the ``nearest`` number.
         """
-        values = _answers(table, self.column, self.role, text=isinstance(self.levels[0], str))
-        given = _present(table, self.column, values, ids)
-        text, was_text = given.dtype.kind == "U", isinstance(self.levels[0], str)
-        if len(given) and text != was_text and unknown == "refuse":
+        name, text, ordinal = self.column, isinstance(self.levels[0], str), self.role == "ordinal"
+        values = _answers(table, name, self.role, text)
+        given = _present(table, name, values, ids)
+        as_text = given.dtype.kind == "U"
+        if len(given) and as_text != text and unknown == "refuse":
             kinds = ("numbers", "text")
-            first = f"; the first is {_words(table, self.column)}" if text and table.places else ""
+            first = f"; the first is {_words(table, name)}" if as_text and table.places else ""
             raise ValueError(
-                f"column {self.column!r} holds {kinds[text]}; it held {kinds[was_text]} when the "
-                f"model was fitted{first}"
+                f"column {name!r} holds {kinds[as_text]}; it held {kinds[text]} when the model was "
+                f"fitted{first}"
             )
-        codes = np.full(len(values), -1)
-        kinds_of, which = np.unique(given, return_inverse=True)
-        place = {level: k for k, level in enumerate(self.levels)}
-        found = [place.get(_alike(answer, was_text), -1) for answer in kinds_of.tolist()]
-        strange = [k for k, code in enumerate(found) if code < 0]
-        given_by = np.flatnonzero(~missing(values))
-        where = {k: given_by[which == k] for k in strange}
-        numbers = self.role == "ordinal"
-        if strange and unknown == "nearest" and (not numbers or text):
-            raise ValueError(
-                f"column {self.column!r}: {kinds_of[strange[0]].item()!r} has no nearest answer, "
-                "since the answers are no numbers; say unknown=neutral for it"
-            )
-        nearest = " and unknown=nearest as the nearest one" if numbers else ""
-        refuse(
-            f"column {self.column!r}: {person(table, ids, int(rows[0]), self.column)} answers "
-            f"{kinds_of[k].item()!r}, which nobody did when the model was fitted; known are "
-            f"{_some(self.levels)}; unknown=neutral counts it as an average answer{nearest}"
-            for k, rows in where.items()
-            if unknown == "refuse"
+        place, told = (
+            {level: k for k, level in enumerate(self.levels)},
+            np.flatnonzero(~missing(values)),
         )
-        for k in strange:
-            found[k] = len(self.levels)
-            if unknown == "nearest":
-                found[k] = int(np.abs(np.array(self.levels) - float(kinds_of[k])).argmin())
-        codes[given_by] = np.array(found, dtype=np.int64)[which]
-        return codes, [self._told(table, ids, kinds_of[k], where[k], found[k]) for k in strange]
-
-    def _told(self, table: Table, ids: Sequence[Any], answer: Any, rows: Ints, code: int) -> str:
-        known = code < len(self.levels)
-        counts = f"as {self.levels[code]!r}" if known else "as an average answer"
-        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        return (
-            f"column {self.column!r}: {answer.item()!r}, new since the fit, counts {counts} "
-            f"({person(table, ids, int(rows[0]), self.column)}{more})"
-        )
+        codes, notes, faults = np.full(len(values), -1), [], []
+        for answer in np.unique(given).tolist():
+            rows, code = told[given == answer], place.get(_alike(answer, text), len(self.levels))
+            who = person(table, ids, int(rows[0]), name)
+            if code == len(self.levels) and unknown == "nearest":
+                if not ordinal or as_text:
+                    raise ValueError(
+                        f"column {name!r}: {answer!r} has no nearest answer, since the answers are "
+                        "no numbers; say unknown=neutral for it"
+                    )
+                code = int(np.abs(np.array(self.levels) - answer).argmin())
+            if _alike(answer, text) not in place:
+                counts = (
+                    f"as {self.levels[code]!r}"
+                    if code < len(self.levels)
+                    else "as an average answer"
+                )
+                more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+                notes.append(
+                    f"column {name!r}: {answer!r}, new since the fit, counts {counts} ({who}{more})"
+                )
+                nearest = " and unknown=nearest as the nearest one" if ordinal else ""
+                faults.append(
+                    f"column {name!r}: {who} answers {answer!r}, which nobody did when the model "
+                    f"was fitted; known are {_some(self.levels)}; unknown=neutral counts it as an "
+                    f"average answer{nearest}"
+                )
+            codes[rows] = code
+        refuse(faults if unknown == "refuse" else [])
+        return codes, notes
 
     def question(self, indicators: bool, neutral: bool) -> Question:
         """What two answers are worth together; with ``neutral``, a level for a missing one.
@@ -161,13 +159,11 @@ def _present(table: Table, column: str, values: Column, ids: Sequence[Any]) -> C
 
 def _words(table: Table, column: str) -> str:
     """The first answer that is no number, with its place, and how many more there are."""
-    odd = [
-        k for k, v in enumerate(table[column].tolist()) if isinstance(v, str) and number(v) is None
-    ]
+    cells = table[column].tolist()
+    odd = [k for k, v in enumerate(cells) if isinstance(v, str) and number(v) is None]
     odd = odd or np.flatnonzero(~missing(table[column])).tolist()
     more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-    place = "" if table.places is None else f" ({table.at(odd[0], column)}{more})"
-    return f"{table[column][odd[0]]!r}{place}"
+    return f"{cells[odd[0]]!r}{table.beside(odd[0], column, more)}"
 
 
 def _alike(answer: Any, text: bool) -> Any:
@@ -189,33 +185,29 @@ def survey(
 
     ``taken`` are the columns of ids, cohorts and groups.
     """
-    asked, faults = [], []
-    for name, role in roles.items():
+    used, faults, constant = [], [], []
+    for name in [name for name, role in roles.items() if role != IGNORE]:
         try:
-            asked += [Answers.seen(table, name, role, ids)] if role != IGNORE else []
+            asked = Answers.seen(table, name, roles[name], ids)
         except ValueError as error:
             faults.append(str(error))
-    constant = [answers.column for answers in asked if len(answers.levels) < 2]
-    faults += [fault for name in constant for fault in _marks(table, name)]
+            continue
+        gone = missing(table[name])
+        if len(asked.levels) > 1:
+            used.append(asked)
+            continue
+        constant.append(name)
+        if gone.any() and not gone.all():  # ticks, perhaps
+            answer = written(table.as_written(name)[~gone][0])
+            first = table.beside(int(gone.argmax()), name).replace("(", "(the first ", 1)
+            faults.append(
+                f"column {name!r}: {(~gone).sum()} people have {answer!r}, {gone.sum()} nothing"
+                f"{first}; if a blank means no, write that there, else leave the column out"
+            )
     idle = [n for n in table.names if n not in taken and roles.get(n, IGNORE) == IGNORE]
     notes = [f"ignored: {', '.join(idle)}"] if idle else []
     notes += [f"all answers alike, so not used: {', '.join(constant)}"] if constant else []
-    used = tuple(answers for answers in asked if len(answers.levels) > 1)
-    return used, notes, faults
-
-
-def _marks(table: Table, column: str) -> list[str]:
-    """A column of one answer and of blanks, which may be ticks, may mean anything."""
-    gone = missing(table[column])
-    if not gone.any() or gone.all():
-        return []
-    blank, ticked = np.flatnonzero(gone), np.flatnonzero(~gone)
-    answer = written(table.as_written(column)[ticked[0]])
-    place = "" if table.places is None else f" (the first {table.at(int(blank[0]), column)})"
-    return [
-        f"column {column!r}: {len(ticked)} people have {answer!r}, {len(blank)} nothing{place}; if "
-        "a blank means no, write that there, else leave the column out"
-    ]
+    return tuple(used), notes, faults
 
 
 def spelled_twice(table: Table, groups: Sequence[str]) -> list[str]:
@@ -230,13 +222,10 @@ def spelled_twice(table: Table, groups: Sequence[str]) -> list[str]:
 
 def idle_codes(table: Table, codes: Mapping[str, Sequence[Any]]) -> list[str]:
     """Codes for no answer that nobody gave: they are misspelled, or a range written as one."""
-    given: dict[str | None, bool] = {}
-    for name, values in codes.items():
-        cells = (table.written or table.columns).get(name, table.columns[name])
-        there = {written(cell) for cell in cells.tolist()}
-        for code in map(written, values):
-            given[code] = given.get(code, False) or code in there
-    return [f"no_answer: nobody gave {code!r}" for code, found in given.items() if not found]
+    tables = table.written or table.columns
+    given = {code for name in codes for code in map(written, tables[name].tolist())}
+    asked = dict.fromkeys(written(code) for values in codes.values() for code in values)
+    return [f"no_answer: nobody gave {code!r}" for code in asked if code not in given]
 
 
 def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
@@ -273,8 +262,7 @@ def some(faults: Iterable[str]) -> list[str]:
 
 def person(table: Table, ids: Sequence[Any], row: int, column: str) -> str:
     """``person 7``, with the cell where the table comes from a file."""
-    where = "" if table.places is None else f" ({table.at(row, column)})"
-    return f"person {ids[row]!r}{where}"
+    return f"person {ids[row]!r}{table.beside(row, column)}"
 
 
 def listed(given: Any) -> list[Any]:
