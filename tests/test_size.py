@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1525, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7414,
+        7330,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2894, r"mlestruct/estimators/"),

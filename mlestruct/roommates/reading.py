@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -35,39 +34,7 @@ TOTALS = re.compile(
 SHOWN = 5  # faults of one kind that a message lists
 
 
-@dataclass(frozen=True)
-class Headed:
-    """Names with their columns in the grid, the rows that are data, and what was passed over."""
-
-    names: list[str]
-    columns: list[int]
-    rows: list[int]
-    said: tuple[str, ...]
-
-
-def headed(grid: Grid, wanted: Collection[str] = (), line: int | None = None) -> Headed:
-    """Names and data of a grid; ``wanted`` names decide where two lines could be the names.
-
-    ``line`` is the line of names, where it is told. Nameless columns are named by their place,
-    blank ones dropped; a ValueError lists all rows of another length.
-    """
-    full = [k for k, row in enumerate(grid.rows) if filled(row)]
-    if not full:
-        raise ValueError(f"{grid.file} is empty; expected a line of column names")
-    top, above = _chosen(grid, full, wanted, line)
-    rows, said = _data(grid, full, top, wanted if line is None else ())
-    if above:
-        said.insert(0, f"{above} line{'s' * (above > 1)} above it left out")
-    if grid.sheet is None:
-        _refuse_ragged(grid, rows, len(_trimmed(grid.rows[top])))
-    used = {j for k in (top, *rows) for j, cell in enumerate(grid.rows[k]) if cell is not None}
-    columns = sorted(used)
-    names, more = _names(grid, top, columns)
-    words = f"names in {'row' if grid.sheet else 'line'} {grid.lines[top]}"
-    return Headed(names, columns, rows, (words, *said, *more))
-
-
-def _chosen(
+def _top(
     grid: Grid, full: Sequence[int], wanted: Collection[str], line: int | None
 ) -> tuple[int, int]:
     """The row of names, and how many rows above it are titles."""
@@ -76,49 +43,38 @@ def _chosen(
         if top is None:
             raise ValueError(f"{grid.file}: line {line}, named as the line of names, is blank")
         return top, full.index(top)
-    for k in full[:DEEP]:
-        if wanted and set(wanted) <= set(map(_name, grid.rows[k])):
-            k = _deepest(grid, full, k, wanted)
-            return k, full.index(k)
+    tops = [grid.rows[k] for k in full[:DEEP]]
+    named = [j for j, row in enumerate(tops) if wanted and set(wanted) <= set(map(_name, row))]
     usual = median(filled(grid.rows[k]) for k in full[len(full) // 2 :])
-    for place, k in enumerate(full[:DEEP]):
-        if filled(grid.rows[k]) >= FULL * usual:
-            below = full[place + 1 :]
-            if _reads_as_data(grid, k, below):
-                raise ValueError(
-                    f"{grid.cell(k, 0)}: {_quoted(grid.rows[k])} looks like data; put a line of "
-                    "column names above it"
-                )
-            deeper = below and _is_group_line(grid.rows[k], grid.rows[below[0]])
-            return (below[0], place + 1) if deeper else (k, place)
-    raise ValueError(f"{grid.file}: no line of column names was found; say which line has them")
-
-
-def _deepest(grid: Grid, full: Sequence[int], top: int, wanted: Collection[str]) -> int:
-    """The line below, where cells merged over both lines put the wanted names into it too."""
-    below = next((k for k in full if k > top), None)
-    if below is None or not set(wanted) <= set(map(_name, grid.rows[below])):
-        return top
-    return below if _is_group_line(grid.rows[top], grid.rows[below]) else top
-
-
-def _is_group_line(row: Sequence[Cell], below: Sequence[Cell]) -> bool:
-    """Whether a line with gaps stands over a fuller line of different words."""
-    words = [cell for cell in below if cell is not None]
-    fuller = len(words) > filled(row)
-    return fuller and all(isinstance(c, str) and number(c) is None for c in words)
+    fullest = [j for j, row in enumerate(tops) if filled(row) >= FULL * usual]
+    if not named and not fullest:
+        raise ValueError(f"{grid.file}: no line of column names was found; say which line has them")
+    place = (named or fullest)[0]
+    k = full[place]
+    if not named and _reads_as_data(grid, k, full[place + 1 :]):
+        raise ValueError(
+            f"{grid.cell(k, 0)}: {_quoted(grid.rows[k])} looks like data; put a line of column "
+            "names above it"
+        )
+    # names may be merged over two lines, or groups of them stand in the line above
+    for below in full[place + 1 : place + 2]:
+        words = [cell for cell in grid.rows[below] if cell is not None]
+        fuller = len(words) > filled(grid.rows[k])
+        fuller = fuller and (not named or set(wanted) <= set(map(_name, words)))
+        if fuller and all(isinstance(c, str) and number(c) is None for c in words):
+            return below, place + 1
+    return k, place
 
 
 def _reads_as_data(grid: Grid, top: int, below: Sequence[int]) -> bool:
     """Whether every column of numbers has a number on top (a run such as 1, 2, 3 are names)."""
     row = grid.rows[top]
-    heads = [_value(row, k) for k in _numeric(grid, below)]
-    spelled = [number(head) for head in heads]
-    if not heads or any(value is None for value in spelled):
+    spelled = [number(_value(row, k)) for k in _numeric(grid, below)]
+    run = [value for value in spelled if value is not None]
+    if not run or len(run) < len(spelled):
         return False
-    run = np.array([value for value in spelled if value is not None])
-    counted = len(run) > 1 and bool((np.diff(run) == 1).all())
-    return not (counted and len(heads) < filled(row))
+    counted = len(run) > 1 and run == [run[0] + k for k in range(len(run))]
+    return not (counted and len(run) < filled(row))
 
 
 def _numeric(grid: Grid, rows: Sequence[int]) -> list[int]:
@@ -132,9 +88,7 @@ def _numeric(grid: Grid, rows: Sequence[int]) -> list[int]:
     return found
 
 
-def _data(
-    grid: Grid, full: Sequence[int], top: int, wanted: Collection[str]
-) -> tuple[list[int], list[str]]:
+def _data(grid: Grid, full: Sequence[int], top: int) -> tuple[list[int], list[str]]:
     """The rows below the names, and what was passed over among them."""
     below = [k for k in full if k > top]
     said = []
@@ -175,11 +129,11 @@ def _explains(grid: Grid, below: Sequence[int]) -> bool:
 
 
 def _refuse_ragged(grid: Grid, rows: Sequence[int], width: int) -> None:
-    """All rows with too few or too many cells."""
+    """All rows with too few or too many cells; blank ones at the end do not count as too many."""
     wrong = [
-        f"{grid.path}, line {grid.lines[k]}: {len(grid.rows[k])} cells for {width} columns"
-        for k in rows
-        if len(grid.rows[k]) < width or len(_trimmed(grid.rows[k])) > width
+        f"{grid.cell(k, 0)}: {len(row)} cells for {width} columns"
+        for k, row in ((k, grid.rows[k]) for k in rows)
+        if len(row) < width or any(cell is not None for cell in row[width:])
     ]
     if wrong:
         more = f"\n  and {len(wrong) - SHOWN} more such lines" * (len(wrong) > SHOWN)
@@ -187,53 +141,27 @@ def _refuse_ragged(grid: Grid, rows: Sequence[int], width: int) -> None:
         raise ValueError("\n  ".join(wrong[:SHOWN]) + more + advice)
 
 
-def _trimmed(row: Sequence[Cell]) -> Sequence[Cell]:
-    """Without blank cells at the end."""
-    end = len(row)
-    while end > 1 and row[end - 1] is None:
-        end -= 1
-    return row[:end]
-
-
 def _names(grid: Grid, top: int, columns: Sequence[int]) -> tuple[list[str], list[str]]:
-    """Names, with the group's name in front where that is what tells two apart."""
-    said = []
-    names = [_name(_value(grid.rows[top], k)) for k in columns]
-    twice = {name for name, count in Counter(filter(None, names)).items() if count > 1}
-    if twice:
-        names = _joined(grid, top, columns, names, twice)
+    """Names, with the group's name in front where that is what tells two apart; what was done."""
+    names, said, group = [_name(_value(grid.rows[top], k)) for k in columns], [], ""
+    places = [letters(k) if grid.sheet else str(k + 1) for k in columns]
+    twice = {name for name, count in Counter(names).items() if count > 1 and name}
     for place, (k, name) in enumerate(zip(columns, names, strict=True)):
+        group = _name(_value(grid.rows[top - 1], k) if top else None) or group
+        names[place] = f"{group} {name}".strip() if name in twice else name
         if not name:
-            names[place] = f"column {_place(grid, k)}"
+            names[place] = f"column {places[place]}"
             said.append(f"a column without a name called {names[place]!r}")
-    _refuse_twice(grid, top, columns, names)
-    return names, said
-
-
-def _joined(
-    grid: Grid, top: int, columns: Sequence[int], names: list[str], twice: Collection[str]
-) -> list[str]:
-    """Names that occur twice, behind the last word to the left in the line above."""
-    above = grid.rows[top - 1] if top else []
-    out, group = [], ""
-    for k, name in zip(columns, names, strict=True):
-        group = _name(_value(above, k)) or group
-        out.append(f"{group} {name}".strip() if name in twice else name)
-    return out
-
-
-def _refuse_twice(grid: Grid, top: int, columns: Sequence[int], names: Sequence[str]) -> None:
-    counts = Counter(names)
-    twice = [name for name, count in counts.items() if count > 1]
-    if twice:
-        pairs = list(zip(columns, names, strict=True))
-        where = {n: [_place(grid, k) for k, own in pairs if own == n] for n in twice}
-        listed = ", ".join(f"two columns {n!r} ({' and '.join(w)})" for n, w in where.items())
+    again = {name for name, count in Counter(names).items() if count > 1}
+    if again:
+        where = {n: [p for p, own in zip(places, names, strict=True) if own == n] for n in again}
+        listed = ", ".join(
+            f"two columns {n!r} ({' and '.join(where[n])})"
+            for n in dict.fromkeys(names)
+            if n in where
+        )
         raise ValueError(f"{grid.cell(top, 0)}: {listed}; rename one of them")
-
-
-def _place(grid: Grid, column: int) -> str:
-    return letters(column) if grid.sheet else str(column + 1)
+    return names, said
 
 
 def _value(row: Sequence[Cell], column: int) -> Cell:
@@ -277,8 +205,8 @@ def read(
     elif sheet is not None:
         raise ValueError(f"{name} is no workbook, so it has no sheet {sheet!r}")
     else:
-        text = decoded(data, name, encoding)
-        grid = separated.grid(text.text, name, text.words, separator)
+        text, words = decoded(data, name, encoding)
+        grid = separated.grid(text, name, words, separator)
         usual = None if "semicolons" in grid.said[1] else "."
     return _table(grid, wanted, header, decimal, usual)
 
@@ -305,20 +233,44 @@ def _table(
     decimal: Decimal | None,
     usual: Decimal | None,
 ) -> Table:
+    """The names and data of a grid; ``header`` is the line of names, where it is told.
+
+    Nameless columns are named by their place, blank ones dropped.
+    """
     grid = grid.stripped()
-    found = headed(grid, wanted, header)
+    full = [k for k, row in enumerate(grid.rows) if filled(row)]
+    if not full:
+        raise ValueError(f"{grid.file} is empty; expected a line of column names")
+    top, above = _top(grid, full, wanted, header)
+    chosen, passed = _data(grid, full, top)
+    if grid.sheet is None:
+        width = max(k for k, cell in enumerate(grid.rows[top]) if cell is not None) + 1
+        _refuse_ragged(grid, chosen, width)
+    used = sorted({j for k in (top, *chosen) for j, c in enumerate(grid.rows[k]) if c is not None})
+    names, called = _names(grid, top, used)
     cells = {
-        name: [grid.rows[r][k] if k < len(grid.rows[r]) else None for r in found.rows]
-        for name, k in zip(found.names, found.columns, strict=True)
+        name: [_value(grid.rows[row], k) for row in chosen]
+        for name, k in zip(names, used, strict=True)
     }
     shown = decimal or evident(cells.values())
     read = {name: typed(name, column, shown or usual) for name, column in cells.items()}
-    said = [*grid.said, *found.said, *_stripping(grid, found)]
+    line = f"names in {'row' if grid.sheet else 'line'} {grid.lines[top]}"
+    said = [
+        *grid.said,
+        line,
+        *([f"{above} line{'s' * (above > 1)} above it left out"] if above else []),
+    ]
+    said += [*passed, *called]
+    lost = [(row, k) for row, k in grid.blanks if row in set(chosen) and k in set(used)]
+    if lost:
+        row, k = lost[0]
+        place = f"{letters(k)}{grid.lines[row]}" if grid.sheet else f"in line {grid.lines[row]}"
+        said.append(f"blanks taken off {len(lost)} cell{'s' * (len(lost) > 1)} (the first {place})")
     if decimal or shown == ",":
         said.append("decimal commas" if shown == "," else "decimal points")
     said += [doubt for _, doubt in read.values() if doubt]
-    lines = np.array([grid.lines[r] for r in found.rows], dtype=np.int64)
-    sheet = dict(zip(found.names, map(letters, found.columns), strict=True)) if grid.sheet else {}
+    lines = np.array([grid.lines[row] for row in chosen], dtype=np.int64)
+    sheet = dict(zip(names, map(letters, used), strict=True)) if grid.sheet else {}
     return Table(
         {name: column for name, (column, _) in read.items()},
         dict,
@@ -327,14 +279,3 @@ def _table(
         shown or usual,
         (f"{grid.path}: {len(lines)} rows; {', '.join(said)}",),
     )
-
-
-def _stripping(grid: Grid, found: Headed) -> list[str]:
-    """How many cells of the data lost blanks, and where the first of them is."""
-    rows, columns = set(found.rows), set(found.columns)
-    lost = [(row, k) for row, k in grid.blanks if row in rows and k in columns]
-    if not lost:
-        return []
-    row, k = lost[0]
-    place = f"{letters(k)}{grid.lines[row]}" if grid.sheet else f"in line {grid.lines[row]}"
-    return [f"blanks taken off {len(lost)} cell{'s' * (len(lost) > 1)} (the first {place})"]

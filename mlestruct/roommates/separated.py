@@ -33,63 +33,65 @@ MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16", "UTF-16"),
     (codecs.BOM_UTF16_BE, "utf-16", "UTF-16"),
 )
-PREAMBLES = (
-    (b"\xd0\xcf\x11\xe0", "an old Excel file (.xls), or one with a password"),
-    (b"%PDF", "a PDF"),
-    (b"PAR1", "a Parquet file"),
-    (b"\x1f\x8b", "packed (.gz)"),
-    (b"{\\rtf", "a text with formatting (RTF)"),
-    (b"Rar!", "packed (.rar)"),
-    (b"7z\xbc\xaf", "packed (.7z)"),
-    (b"\x89PNG", "a picture"),
-    (b"\xff\xd8\xff", "a picture"),
+OTHERS = (  # what begins so is no table as text
+    (rb"\xd0\xcf\x11\xe0", "an old Excel file (.xls), or one with a password"),
+    (rb"%PDF", "a PDF"),
+    (rb"PAR1", "a Parquet file"),
+    (rb"\x1f\x8b", "packed (.gz)"),
+    (rb"Rar!|7z\xbc\xaf", "packed (.rar or .7z)"),
+    (rb"\{\\rtf", "a text with formatting (RTF)"),
+    (rb"\x89PNG|\xff\xd8\xff", "a picture"),
+    (rb"(?:\xef\xbb\xbf)?\s*[\[{]\s*[\"\[{]", "JSON"),
+    (
+        rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|\?xml|table|meta)",
+        "a web page or XML, whatever its name says",
+    ),
 )
 STRANGE = re.compile(  # letters of other encodings as Windows-1252 would show them
     "[a-z][ŠŸŽŒÐÞ][a-z]|[a-z]Ÿ|£[a-zà-ÿ]|[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-z]š[b-df-hj-np-tv-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
 )
 MANY = 0.2  # share of NULs at odd or even places that only UTF-16 has
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+STRONG = frozenset(";\t|")  # seldom within a cell; a comma often is
+SAMPLE = 100_000  # characters that dialects are compared on
+LONGEST = 1 << 20  # characters of a line
+CELLS = 1 << 22  # of a file, blank ones among them
+COLUMNS = 1 << 14  # as a spreadsheet has
+BLANK = 1_000  # blank lines one after the other that are kept
+BROKEN = {  # words of errors, and what they mean
+    "unexpected end": "a quote is opened here and never closed",
+    "expected after": "a quote ends within a cell",
+    "field limit": f"a cell of more than {csv.field_size_limit()} signs",
+}
+QUOTE = '"'
+QUOTED = re.compile(r"\s*(['\"]).*\1\s*\Z", re.S)
+ENDS = re.compile(r'[,;|"\s]')
 
 
-class DecodedText(NamedTuple):
-    """The text, and the encoding in words."""
+def decoded(data: bytes, place: str, encoding: str | None = None) -> tuple[str, str]:
+    """The text of a file and its encoding in words; a ValueError names the line.
 
-    text: str
-    words: str
-
-
-def decoded(data: bytes, place: str, encoding: str | None = None) -> DecodedText:
-    """The text of a file, by ``encoding`` where it is named; a ValueError names the line."""
-    _refuse_other_kinds(data, place)
+    The encoding is the one that is told, or that a mark or zero bytes show, or UTF-8, or else
+    Windows-1252.
+    """
+    for start, words in OTHERS:
+        if re.match(start, data):
+            raise ValueError(f"{place} is {words}; save it as .xlsx or as CSV in UTF-8")
+    found = next(((name, words) for mark, name, words in MARKS if data.startswith(mark)), None)
     if encoding is not None:
-        return DecodedText(_by(data, encoding, place), encoding)
-    for mark, name, words in MARKS:
-        if data.startswith(mark):
-            return DecodedText(_by(data, name, place), words)
-    wide = _without_mark(data)
-    if wide is not None:
-        return DecodedText(_by(data, wide, place), f"{wide.upper()} without a mark")
+        found = encoding, encoding
+    elif found is None and (wide := _without_mark(data)):
+        found = wide, f"{wide.upper()} without a mark"
+    if found is not None:
+        return _by(data, found[0], place), found[1]
     try:
-        found = DecodedText(data.decode("utf-8"), "UTF-8")
+        text, words = data.decode("utf-8"), "UTF-8"
     except UnicodeDecodeError as error:
-        found = DecodedText(_as_windows(data, error, place), "Windows-1252")
-    if "\0" in found.text:
-        line = 1 + found.text[: found.text.index("\0")].count("\n")
+        text, words = _as_windows(data, error, place), "Windows-1252"
+    if "\0" in text:
+        line = 1 + text[: text.index("\0")].count("\n")
         raise ValueError(f"{place}, line {line}: a zero byte, so this is no table as text")
-    return found
-
-
-def _refuse_other_kinds(data: bytes, place: str) -> None:
-    for start, words in PREAMBLES:
-        if data.startswith(start):
-            raise ValueError(f"{place} is {words}; save the table as .xlsx or as CSV in UTF-8")
-    bare = data[:200].removeprefix(codecs.BOM_UTF8)
-    if re.match(rb'\s*[\[{]\s*["\[{]', bare):
-        raise ValueError(f"{place} is JSON; save the table as .xlsx or as CSV in UTF-8")
-    if re.match(rb"\s*<(?:!doctype|html|\?xml|table|meta)", bare, re.I):
-        raise ValueError(
-            f"{place} is a web page or XML, whatever its name says; open it in your spreadsheet "
-            "and save it as .xlsx or as CSV in UTF-8"
-        )
+    return text, words
 
 
 def _by(data: bytes, encoding: str, place: str) -> str:
@@ -142,17 +144,6 @@ def _as_windows(data: bytes, error: UnicodeDecodeError, place: str) -> str:
     return text
 
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-STRONG = frozenset(";\t|")  # seldom within a cell; a comma often is
-SAMPLE = 100_000  # characters that dialects are compared on
-LONGEST = 1 << 20  # characters of a line
-CELLS = 1 << 22  # of a file, blank ones among them
-COLUMNS = 1 << 14  # as a spreadsheet has
-BLANK = 1_000  # blank lines one after the other that are kept
-QUOTE = '"'
-ENDS = re.compile(r'[,;|"\s]')
-
-
 class Dialect(NamedTuple):
     """How cells are parted and quoted."""
 
@@ -170,7 +161,7 @@ class Dialect(NamedTuple):
 
 def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid:
     """The rows of a text, with the line that each begins in."""
-    first = 1
+    first, blank = 1, 0
     head, _, rest = text.partition("\n")
     if separator is None and head.strip().lower().startswith("sep=") and len(head.strip()) == 5:
         separator, text, first = head.strip()[4], rest, 2  # Excel's own way to say it
@@ -178,40 +169,33 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
     dialect = _dialect(text, separator)
     if max(text.count(sign) for sign in (dialect.separator, "\n", "\r")) > CELLS:
         raise ValueError(f"{path} has more than {CELLS:,} cells or lines; is it a table of people?")
+    rows: list[list[Cell]] = []
+    lines: list[int] = []
     try:
-        found = list(_without_long_gaps(_rows(text, dialect)))
+        for start, row in _rows(text, dialect):
+            blank = 0 if any(row) else blank + 1
+            if len(row) > COLUMNS:
+                raise ValueError(
+                    f"{path}, line {start + first - 1}: {len(row):,} cells, and a table has at "
+                    f"most {COLUMNS:,} columns; write one line for each person"
+                )
+            if blank <= BLANK:
+                rows.append([*row])
+                lines.append(start + first - 1)
     except csv.Error as error:
         start, why = error.args
-        line = start + first - 1
+        why = next((words for part, words in BROKEN.items() if part in why), why)
         raise ValueError(
-            f"{path}, line {line}: {_in_words(why)}; put the quotes of that line right"
+            f"{path}, line {start + first - 1}: {why}; put the quotes of that line right"
         ) from error
-    rows: list[list[Cell]] = [list(row) for _, row in found]
-    lines = [line + first - 1 for line, _ in found]
-    wide = next((k for k, row in enumerate(rows) if len(row) > COLUMNS), None)
-    if wide is not None:
-        raise ValueError(
-            f"{path}, line {lines[wide]}: {len(rows[wide]):,} cells, and a table has at most "
-            f"{COLUMNS:,} columns; write one line for each person"
-        )
-    parted = dialect.words if max((len(row) for row in rows), default=1) > 1 else "one column"
-    if separator is None and parted == "one column" and _wrapped(rows):
+    if any(len(row) > 1 for row in rows):
+        return Grid(rows, lines, path, None, (words, dialect.words))
+    if separator is None and _wrapped(rows):
         raise ValueError(
             f"{path}, line {first}: every line is one cell, in quotes with the separators in it; "
             "take the quotes around the lines away"
         )
-    return Grid(rows, lines, path, None, (words, parted))
-
-
-def _without_long_gaps(
-    rows: Iterator[tuple[int, list[str]]],
-) -> Iterator[tuple[int, list[str]]]:
-    """Of many blank rows one after the other, only the first."""
-    blank = 0
-    for line, row in rows:
-        blank = 0 if any(row) else blank + 1
-        if blank <= BLANK:
-            yield line, row
+    return Grid(rows, lines, path, None, (words, "one column"))
 
 
 def _refuse_longest(text: str, path: str, first: int) -> None:
@@ -231,27 +215,25 @@ def _refuse_longest(text: str, path: str, first: int) -> None:
 def _wrapped(rows: list[list[Cell]]) -> bool:
     """Whether all cells of a single column hold as many separators, two at least."""
     cells = [str(cell) for row in rows for cell in row if cell]
-    counts = ({cell.count(sign) for cell in cells} for sign in STRONG | {","})
+    counts = ({cell.count(sign) for cell in cells} for sign in SEPARATORS)
     return len(cells) > 1 and any(len(each) == 1 and min(each) > 1 for each in counts)
 
 
 def _dialect(text: str, separator: str | None) -> Dialect:
-    """The dialect whose rows are most even; commas for a single column."""
+    """The dialect whose rows are most even, or else the first; commas for a single column."""
     sample = text
     if len(text) > SAMPLE:
         ends = (max(text.rfind(sign, 0, size) for sign in "\n\r") for size in (SAMPLE, LONGEST))
         sample = text[: next((end + 1 for end in ends if end >= 0), None)]
-    given = [separator] if separator else list(SEPARATORS)
+    signs = [separator] if separator else list(SEPARATORS)
     quotes = ['"', "'"] if "'" in sample else ['"']
     escapes = [False, True] if '\\"' in sample else [False]
     tried = [
-        (_evenness(sample, dialect), -number, dialect)
-        for number, dialect in enumerate(
-            Dialect(s, q, p, e) for e, p, q, s in product(escapes, (False, True), quotes, given)
-        )
+        Dialect(sign, quote, padded, escaped)
+        for escaped, padded, quote, sign in product(escapes, (False, True), quotes, signs)
     ]
-    best, _, dialect = max(tried, key=lambda t: t[:2])
-    return dialect if best > (0.0, 0.0, 0) or separator else Dialect(",")
+    best = max(tried, key=lambda dialect: _evenness(sample, dialect))
+    return best if separator or _evenness(sample, best)[0] else Dialect(",")
 
 
 def _evenness(sample: str, dialect: Dialect) -> tuple[float, float, int]:
@@ -266,13 +248,8 @@ def _evenness(sample: str, dialect: Dialect) -> tuple[float, float, int]:
     width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
     cells = [cell for row in rows if len(row) == width for cell in row]
     others = (STRONG | {dialect.quote}) - {dialect.separator}
-    clean = sum(not others & set(cell) and not _quoted(cell) for cell in cells) / len(cells)
+    clean = sum(not others & set(cell) and not QUOTED.match(cell) for cell in cells) / len(cells)
     return round(count / len(rows), 2), clean, width
-
-
-def _quoted(cell: str) -> bool:
-    bare = cell.strip()
-    return len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "'\""
 
 
 def _rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
@@ -293,16 +270,6 @@ def _rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise csv.Error(line, str(error)) from error
-
-
-def _in_words(error: str) -> str:
-    if "unexpected end" in error:
-        return "a quote is opened here and never closed"
-    if "expected after" in error:
-        return "a quote ends within a cell"
-    if "field limit" in error:
-        return f"a cell of more than {csv.field_size_limit()} signs"
-    return error
 
 
 def write_csv(
