@@ -76,17 +76,15 @@ class Reweighted(Inference):
     ) -> Marginals:
         from mlestruct.inference.predict import marginals
 
-        return marginals(batch, scores, oracle, rho=self._rho, solver=solver, route=self.route)
+        rho = self.rho if self.learned is None else self._known
+        return marginals(batch, scores, oracle, rho=rho, solver=solver, route=self.route)
 
     def sums(self, batch: Batch[Any]) -> bool:
         try:
-            return Entropy.of(batch, self._rho).bound.kind == "exact"
+            rho = self.rho if self.learned is None else self._known
+            return Entropy.of(batch, rho).bound.kind == "exact"
         except Unserved:
             return False
-
-    @property
-    def _rho(self) -> Rho:
-        return self.rho if self.learned is None else self._known
 
     def _known(self, structure: Any) -> Array:
         assert self.learned is not None

@@ -93,42 +93,32 @@ def _attempts(
     structure: Structure, score: Array, rounded: Array, effort: float
 ) -> Iterator[tuple[Array, float]]:
     """(an outcome, a bound), cheapest first."""
-    one = Batch.of(structure, count=1)
+    one, solvers = Batch.of(structure, count=1), list[Any]()
     yield rounded, np.inf
-    if not isinstance(structure, FactorGraph):
-        if structure.default_oracle is not None:
-            own = resolve(None, one)
-            if own.polytope == HULL:
-                yield _asked(own, one, score)
-    else:
+    if isinstance(structure, FactorGraph):
         from mlestruct.inference.elimination import best_states, plan
 
         cost = plan(structure).estimate
         if cost.complete and cost.gib <= NARROW:
-            states = best_states(structure, score[None], NARROW)[0]
-            found = structure.encode(states)
+            found = structure.encode(best_states(structure, score[None], NARROW)[0])
             yield found, attained(score, found)
             return
-        if structure.is_pairwise:
-            yield from _tried("trw_s", one, score)
+        solvers += ["trw_s"] * structure.is_pairwise
+    elif structure.default_oracle is not None and (own := resolve(None, one)).polytope == HULL:
+        vertices, upper = own.many(one, score)
+        yield vertices, float(upper[0])
     if structure.constraints() is not None and structure.size <= LARGEST:
-        yield from _tried("cp_sat", one, score, effort=effort)
-
-
-def _tried(name: str, one: Batch[Any], score: Array, **how: Any) -> Iterator[tuple[Array, float]]:
-    """What a solver of the catalogue finds, or nothing."""
-    solver: Any = load(name)
-    try:
-        yield _asked(replace(solver, **how), one, score)
-    except Infeasible:
-        raise
-    except (RuntimeError, ValueError):  # no answer within its budget, or not its kind of rows
-        return
-
-
-def _asked(oracle: Any, one: Batch[Any], score: Array) -> tuple[Array, float]:
-    vertices, upper = oracle.many(one, score)
-    return vertices, float(upper[0])
+        solvers.append("cp_sat")
+    for name in solvers:
+        solver: Any = load(name)
+        try:
+            solver = replace(solver, effort=effort) if name == "cp_sat" else solver
+            vertices, upper = solver.many(one, score)
+        except Infeasible:
+            raise
+        except (RuntimeError, ValueError):  # no answer within its budget, or not its kind of rows
+            continue
+        yield vertices, float(upper[0])
 
 
 def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:

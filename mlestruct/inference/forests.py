@@ -9,8 +9,8 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.native._door import ChainShape, ForestShape, chain_marginals, forest_marginals
-from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.native._door import ChainShape, chain_marginals, forest_marginals
+from mlestruct.structures.base import Array, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.forests import forest_shape
@@ -43,43 +43,22 @@ class ForwardBackward(Routine):
         """Exact log Z and marginals; nothing to keep for the next call."""
         scores = batch.vector(scores, "scores")
         tau, log_z, asked = np.empty(batch.size), np.empty(len(batch)), scores
+        sweeps: Any = (chain_marginals, _chain), (forest_marginals, forest_shape)
         for structure, members in batch.groups():
-            closed = structure.fixed == 0
+            closed, left = structure.fixed == 0, members
             if closed.any():
                 asked = scores.copy() if asked is scores else asked
                 asked[batch.offsets[members][:, None] + np.flatnonzero(closed)] = -np.inf
-            left = members
-            chain = _chain(structure)
-            if chain is not None:
-                log_z[members] = _swept(chain_marginals, chain, batch, left, asked, tau)
-                left = members[~np.isfinite(log_z[members])]
+            for sweep, made in sweeps:
+                if len(left) and (shape := made(structure)) is not None:
+                    found, at = np.empty(len(left)), batch.offsets[left]
+                    sweep(shape, len(left), at, len(scores), asked, tau, found)
+                    log_z[left] = found
+                    left = left[~np.isfinite(found)]
             if len(left):
-                log_z[left] = _swept(
-                    forest_marginals, forest_shape(structure), batch, left, asked, tau
-                )
-                _refuse_impossible(structure, left, log_z)
+                why = structure.impossible() or "no labelling has a finite score"
+                raise Infeasible(f"example {left[0]}: {why}")
         return Beliefs(log_z, tau)
-
-
-def _swept(
-    sweep: Any,
-    shape: ChainShape | ForestShape,
-    batch: Batch[FactorGraph],
-    members: Ints,
-    scores: Array,
-    tau: Array,
-) -> Array:
-    """Write the marginals of examples of one shape, and return their log Z."""
-    log_z = np.empty(len(members))
-    sweep(shape, len(members), batch.offsets[members], len(scores), scores, tau, log_z)
-    return log_z
-
-
-def _refuse_impossible(structure: FactorGraph, members: Ints, log_z: Array) -> None:
-    lost = members[~np.isfinite(log_z[members])]
-    if len(lost):
-        why = structure.impossible() or "no labelling has a finite score"
-        raise Infeasible(f"example {lost[0]}: {why}")
 
 
 @kept

@@ -55,21 +55,14 @@ class MeanFieldAscent(Routine):
 @kept
 def compiled(structure: FactorGraph) -> MessageGraph:
     """For mean field, which refuses forbidden entries."""
-    _refuse_hard(structure)
-    counting = structure.counting(1.0)
-    return plan(structure, counting)
-
-
-def _refuse_hard(structure: FactorGraph) -> None:
-    first = int(structure.node_start[-1])
-    entry, node, _ = structure.below
-    shut = structure.closed()
+    first, (entry, node, _), shut = structure.node_start[-1], structure.below, structure.closed()
     beside = shut.copy()
     beside[entry[shut[node]]] = False
     hard = np.flatnonzero(beside[first:])
     if len(hard):
         f = int(structure.table_of[first + hard[0]]) - structure.n_nodes
         raise ValueError(f"factor {f} has a forbidden entry; mean field takes none: use messages")
+    return plan(structure, structure.counting(1.0))
 
 
 def uniform(structure: FactorGraph) -> Array:

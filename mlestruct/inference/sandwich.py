@@ -6,19 +6,18 @@ many examples :mod:`mlestruct.statistics` makes intervals that hold for few of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
+from scipy.linalg import LinAlgError, solve
 from scipy.special import stdtrit
 
 from mlestruct.inference.odd import binding
 from mlestruct.learning.dual import Dual
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, as_numbers
 
 RIDGE = 1e-13  # for the constraints' redundant rows, relative
 NULL = 1e-9  # eigenvalues of the scaled Hessian below this share of the largest are no information
@@ -70,13 +69,21 @@ class Sandwich:
         H, J = (np.zeros((len(theta),) * 2) for _ in range(2))
         units, undecided, sets = 0, 0.0, binding(dual.entropy, dual.scores(theta))
         for m, weight in enumerate(batch.weight):
-            response, part = respond(dual, m, tau, sets[m]), batch.coordinates(m)
-            rows = response.rows(batch.target[part])
-            H += weight * response.hessian
+            hessian, rows, doubt = respond(dual, m, tau, sets[m])
+            H += weight * hessian
             J += weight**2 * rows.T @ rows
             units += len(rows)
-            undecided += len(rows) * _doubt(batch.structure(m), tau[part])
-        inverse, null = _pseudo_inverse((H + H.T) / 2)
+            undecided += len(rows) * doubt
+        # H⁺ on what is identified, in units of its own; ``null`` spans what is not.
+        H = (H + H.T) / 2
+        size = np.diag(H).copy()
+        size[size <= 1e-14 * max(float(size.max(initial=0.0)), 1e-300)] = 1.0
+        scale = 1.0 / np.sqrt(size)
+        value, vector = np.linalg.eigh(scale[:, None] * H * scale)
+        live = value > NULL * max(float(value.max(initial=0.0)), 1e-300)
+        vector = scale[:, None] * vector
+        null = np.linalg.qr(vector[:, ~live])[0] if not live.all() else np.zeros((len(H), 0))
+        inverse = (vector[:, live] / value[live]) @ vector[:, live].T
         debiased = theta + inverse @ dual.residual(tau)
         return cls(theta, debiased, inverse @ J @ inverse, null, units, undecided)
 
@@ -112,33 +119,17 @@ class Sandwich:
         return Contrast(estimate, error, estimate - width, estimate + width, True)
 
 
-def _doubt(structure: Any, tau: Array) -> float:
-    """The mean over nodes of 1 − Σ p², p being what a node may do: its pairs, and being single."""
-    alone = _slack(structure, tau)
-    return max(1.0 - float(2.0 * tau @ tau + alone @ alone) / structure.n_nodes, 0.0)
-
-
-def _pseudo_inverse(H: Array) -> tuple[Array, Array]:
-    """H⁺ on what is identified, and an orthonormal basis of what is not; units do not matter."""
-    size = np.diag(H).copy()
-    size[size <= 1e-14 * max(float(size.max(initial=0.0)), 1e-300)] = 1.0
-    scale = 1.0 / np.sqrt(size)
-    value, vector = np.linalg.eigh(scale[:, None] * H * scale)
-    live = value > NULL * max(float(value.max(initial=0.0)), 1e-300)
-    vector = scale[:, None] * vector
-    null = np.linalg.qr(vector[:, ~live])[0] if not live.all() else np.zeros((len(H), 0))
-    return (vector[:, live] / value[live]) @ vector[:, live].T, null
-
-
 class Response(NamedTuple):
     """One matching: the Hessian Φᵀ(∂τ/∂score)Φ, and its households' rows once nodes are taken out.
 
-    ``rows(vertex)`` are the feature rows of a matching's pairs, and of who stays single, less what
-    their nodes explain: they add up to the observed moments less a constant.
+    ``rows`` are the feature rows of the observed pairs, and of who stays single, less what their
+    nodes explain: they add up to the observed moments less a constant. ``doubt`` is the mean over
+    nodes of 1 − Σ p², p being what a node may do: its pairs, and being single.
     """
 
     hessian: Array
-    rows: Callable[[Array], Array]
+    rows: Array
+    doubt: float
 
 
 def respond(dual: Dual, m: int, tau: Array, sets: Any) -> Response:
@@ -154,72 +145,53 @@ def respond(dual: Dual, m: int, tau: Array, sets: Any) -> Response:
         raise ValueError(f"standard errors are for observed matchings, not for a {kind}")
     part = batch.coordinates(m)
     features: Any = dual.features.select(np.array([m]))
-    point, full = tau[part], None
+    point, n, optional = tau[part], structure.n_nodes, structure.optional
     diagonal = entropy.a[part] * (1.0 - point) + entropy.b[part] * point
     v = np.divide(point * (1.0 - point), diagonal, out=np.zeros_like(point), where=diagonal != 0)
     low, high = structure.nodes_of(np.arange(structure.size))
+
+    def node_sums(columns: Array) -> Array:
+        """What the edges of every node add up to, in each column."""
+        out = np.zeros((n, columns.shape[1]))
+        np.add.at(out, low, columns)
+        np.add.at(out, high, columns)
+        return out
+
     if hasattr(features, "weighted"):
         second, sums = features.weighted(v)
     else:
         full = np.stack([features.potentials(unit) for unit in np.eye(features.d)], axis=1)
-        second, sums = full.T @ (v[:, None] * full), _node_sums(structure, v[:, None] * full)
-
-    def given(k: Ints) -> Array:
-        """The feature rows of edges."""
-        return np.asarray(features.rows(low[k], high[k]) if full is None else full[k])
-
-    n = structure.n_nodes
+        second, sums = full.T @ (v[:, None] * full), node_sums(v[:, None] * full)
+    single = np.maximum(1.0 - node_sums(point[:, None])[optional, 0], 0.0)
     system = np.zeros((n, n))
     system[low, high] = system[high, low] = v
     system[np.diag_indices(n)] = system.sum(axis=0)
-    if len(structure.optional):
-        optional, rho = structure.optional, float(entropy.counting[batch.which[m]][-1])
-        slack = _slack(structure, point) / max(rho * entropy.temperature, 1e-12)
-        system[optional, optional] += slack
+    rho = float(entropy.counting[batch.which[m]][-1])
+    system[optional, optional] += single / max(rho * entropy.temperature, 1e-12)
     nodes = np.einsum("ii->i", system)
     nodes[nodes == 0] = 1.0  # nodes without a live edge
     nodes += RIDGE * nodes.mean()  # the gauge between two sides
     inside = np.asarray(sets, dtype=float).reshape(-1, n).T
+    pairs = np.flatnonzero((0.0 * tau if batch.target is None else batch.target)[part] > 0.5)
+    wanted = [pairs, *(np.flatnonzero(held) for held in (inside[low] * inside[high]).T)]
+    given = [features.rows(low[k], high[k]) if hasattr(features, "weighted") else full[k]
+             for k in wanted]  # fmt: skip
     if inside.shape[1]:
         held = inside[low] * inside[high]
         weighed = v[:, None] * held
-        across = _node_sums(structure, weighed)
+        across = node_sums(weighed)
         system = np.block([[system, across], [across.T, held.T @ weighed]])
-        more = [v[k] @ given(k) for k in map(np.flatnonzero, held.T)]
-        sums = np.vstack([sums, more])
-    effects = _solved(system, sums)
-
-    def rows(vertex: Array) -> Array:
-        k = np.flatnonzero(vertex > 0.5)
-        u, w = low[k], high[k]
-        shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[n:]
-        alone = np.setdiff1d(structure.optional, np.concatenate([u, w]))
-        return np.concatenate([given(k) - shared, -effects[alone]])
-
-    return Response(second - sums.T @ effects, rows)
-
-
-def _solved(system: Array, sums: Array) -> Array:
-    """system⁻¹ sums. Definite up to ρ = ½ where no sets bind; Cholesky takes half the time then."""
-    try:
-        factor = cho_factor(system, lower=True, check_finite=False)
-        return np.asarray(cho_solve(factor, sums, check_finite=False))
+        sums = np.vstack([sums, *(v[k] @ g for k, g in zip(wanted[1:], given[1:], strict=True))])
+    try:  # definite up to ρ = ½ where no sets bind; Cholesky takes half the time then
+        effects = solve(system, sums, assume_a="pos", check_finite=False)
     except LinAlgError:
-        return solve(system, sums, assume_a="sym", overwrite_a=True, check_finite=False)
-
-
-def _node_sums(structure: Any, columns: Array) -> Array:
-    """What the edges of every node add up to, in each column."""
-    low, high = structure.nodes_of(np.arange(structure.size))
-    out = np.zeros((structure.n_nodes, columns.shape[1]))
-    np.add.at(out, low, columns)
-    np.add.at(out, high, columns)
-    return out
-
-
-def _slack(structure: Any, tau: Array) -> Array:
-    """How probable it is that each node that may stay single does."""
-    return np.maximum(1.0 - _node_sums(structure, tau[:, None])[structure.optional, 0], 0.0)
+        effects = solve(system, sums, assume_a="sym", check_finite=False)
+    u, w = low[pairs], high[pairs]
+    shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[n:]
+    alone = np.setdiff1d(optional, np.concatenate([u, w]))
+    rows = np.concatenate([given[0] - shared, -effects[alone]])
+    doubt = max(1.0 - float(2.0 * point @ point + single @ single) / n, 0.0)
+    return Response(second - sums.T @ effects, rows, doubt)
 
 
 def echelon(rows: Array) -> Array:
