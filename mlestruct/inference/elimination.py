@@ -120,8 +120,14 @@ def plan(graph: FactorGraph) -> EliminationPlan:
     children: list[list[int]] = [[] for _ in order]
     cliques = []
     for i, (v, p) in enumerate(zip(order, parent, strict=True)):
-        tables = tuple(_aligned(table, (v, *ranked[i])) for table in assigned[i])
-        cliques.append(Clique(v, ranked[i], p, tables, tuple(children[i])))
+        axes, tables = (v, *ranked[i]), []
+        for scope, place in assigned[i]:  # axes of length one for variables that are not theirs
+            axis = [axes.index(u) for u in scope]
+            shape = np.ones(len(axes), dtype=int)
+            shape[axis] = place.shape
+            aligned = place.transpose(np.argsort(axis)).reshape(shape)
+            tables.append(PossibleEntries(scope, aligned))
+        cliques.append(Clique(v, ranked[i], p, tuple(tables), tuple(children[i])))
         if p >= 0:
             children[p].append(i)
     return EliminationPlan(tuple(cliques), states, np.array(certain, dtype=np.int64), cost)
@@ -152,17 +158,8 @@ def _tables(graph: FactorGraph, states: tuple[Ints, ...]) -> list[PossibleEntrie
 
 
 def _scopes(graph: FactorGraph) -> list[list[int]]:
-    return [part.tolist() for part in np.split(graph.scope, graph.scope_start[1:-1])][
-        : graph.n_factors
-    ]
-
-
-def _aligned(table: PossibleEntries, clique: tuple[int, ...]) -> PossibleEntries:
-    """The table with its axes in the clique's order, and axes of length one for the others."""
-    axis = [clique.index(v) for v in table.scope]
-    shape = np.ones(len(clique), dtype=int)
-    shape[axis] = table.place.shape
-    return PossibleEntries(table.scope, table.place.transpose(np.argsort(axis)).reshape(shape))
+    parts = np.split(graph.scope, graph.scope_start[1:-1])
+    return [part.tolist() for part in parts][: graph.n_factors]
 
 
 class Order(NamedTuple):
@@ -175,56 +172,44 @@ class Order(NamedTuple):
 
 @kept
 def _best_order(graph: FactorGraph) -> tuple[Order, Estimate]:
-    """The cheapest of min-fill, the variables as numbered, and narrow-band (Cuthill-McKee).
+    """The cheaper of min-fill and the variables as numbered.
 
     Min-fill breaks ties badly on large grids: width 35 on 24 × 24, where row by row needs 24.
     """
     states = possible_states(graph)
-    near = _neighbours(graph, states)
-    bits = np.log2([len(s) for s in states])
-    found = [_summed_out(near, bits)]
-    cost = [_cost(bits, found[0])]
-    if cost[0].width > NARROW:
-        for sequence in (sorted(near), _banded(near)):
-            found.append(_summed_out(near, bits, sequence))
-            cost.append(_cost(bits, found[-1]))
-    k = min(range(len(found)), key=lambda k: (not cost[k].complete, cost[k].seconds))
-    return found[k], cost[k]
-
-
-def _neighbours(graph: FactorGraph, states: tuple[Ints, ...]) -> dict[int, set[int]]:
     near: dict[int, set[int]] = {v: set() for v, s in enumerate(states) if len(s) > 1}
     for scope in _scopes(graph):
-        free = [v for v in scope if v in near]
+        free = near.keys() & scope
         for v in free:
-            near[v].update(u for u in free if u != v)
-    return near
-
-
-def _banded(near: dict[int, set[int]]) -> list[int]:
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    names = sorted(near)
-    place = {v: i for i, v in enumerate(names)}
-    pairs = np.array([(place[v], place[u]) for v in names for u in near[v]]).reshape(-1, 2)
-    graph = sp.csr_array((np.ones(len(pairs)), pairs.T), shape=(len(names),) * 2)
-    return [names[i] for i in reverse_cuthill_mckee(sp.csr_matrix(graph), symmetric_mode=True)]
+            near[v] |= free - {v}
+    bits = np.log2([len(s) for s in states])
+    found = [_summed_out(near, bits)]
+    if found[0][1].width > NARROW:
+        found.append(_summed_out(near, bits, sorted(near)))
+    return min(found, key=lambda one: (not one[1].complete, one[1].seconds))
 
 
 def _summed_out(
     linked: dict[int, set[int]], bits: Array, sequence: list[int] | None = None
-) -> Order:
+) -> tuple[Order, Estimate]:
     """Sum variables out in a given sequence, or that first whose neighbours need fewest new links.
 
     Ties are broken by the size of tables. The search ends where a table becomes hopeless.
     """
-    near, order = {v: set(u) for v, u in linked.items()}, Order([], [], True)
-    rank = {} if sequence else {v: _fill(v, near, bits) for v in near}
+
+    def fill(v: int) -> tuple[float, float]:
+        around, links = near[v], 0
+        if len(around) <= CROWDED:  # beyond, counting costs more than it decides
+            links = sum(len(around & near[u]) for u in around)
+        missing = (len(around) * (len(around) - 1) - links) / 2
+        return missing, float(sum(bits[u] for u in around))
+
+    near, order, size, width = {v: set(u) for v, u in linked.items()}, Order([], [], True), 0.0, 0
+    rank = {} if sequence else {v: fill(v) for v in near}
     heap = [((float(k), 0.0), v) for k, v in enumerate(sequence or ())]
     heap += [(key, v) for v, key in rank.items()]
     heapq.heapify(heap)
-    while heap:
+    while heap and order.complete:
         key, v = heapq.heappop(heap)
         if v not in near or key != rank.get(v, key):
             continue
@@ -234,28 +219,14 @@ def _summed_out(
         for u in around:
             near[u].discard(v)
             near[u].update(around - {u})
-        if bits[v] + sum(bits[u] for u in around) > HOPELESS or len(around) >= AXES:
-            return order._replace(complete=False)
+        table = bits[v] + sum(bits[u] for u in around)
+        size, width = size + two_to(table), max(width, len(around))
+        if table > HOPELESS or len(around) >= AXES:
+            order = order._replace(complete=False)
         for u in around.union(*(near[u] for u in around)) if rank else ():
-            rank[u] = _fill(u, near, bits)
+            rank[u] = fill(u)
             heapq.heappush(heap, (rank[u], u))
-    return order
-
-
-def _fill(v: int, near: dict[int, set[int]], bits: Array) -> tuple[float, float]:
-    around = near[v]
-    linked = 0
-    if len(around) <= CROWDED:  # beyond, counting costs more than it decides
-        linked = sum(len(around & near[u]) for u in around)
-    missing = (len(around) * (len(around) - 1) - linked) / 2
-    return missing, float(sum(bits[u] for u in around))
-
-
-def _cost(bits: Array, order: Order) -> Estimate:
-    sizes = [two_to(bits[v] + bits[list(g)].sum()) for v, g in zip(*order[:2], strict=True)]
-    width = max((len(g) for g in order.given), default=0)
-    total = sum(sizes)
-    return Estimate(width, 8.0 * total / 2**30, NANOSECONDS * 1e-9 * total, order.complete)
+    return order, Estimate(width, 8.0 * size / 2**30, NANOSECONDS * 1e-9 * size, order.complete)
 
 
 def affordable(graph: FactorGraph, memory: float) -> EliminationPlan:
@@ -393,27 +364,22 @@ def _sum_out(table: Array) -> Array:
 def _walk_back(found: EliminationPlan, joint: list[Array], tau: Array) -> None:
     """Conditionals become joint tables in place, from the last summed to the first."""
     tau[:, found.certain] = 1.0
-    for i in range(len(found.cliques) - 1, -1, -1):
-        clique = found.cliques[i]
+    for i, clique in reversed(list(enumerate(found.cliques))):
         if clique.parent >= 0:
             above = found.cliques[clique.parent]
             kept = _marginal(joint[clique.parent], (above.variable, *above.given), clique.given)
             joint[i] *= kept[:, None]
-        _scatter(joint[i], clique, tau)
+        part, axes = joint[i], (clique.variable, *clique.given)
+        whole = axes
+        # The widest table first: what none needs any more is summed away.
+        for table in sorted(clique.tables, key=lambda table: _outermost(table.place.shape)):
+            needed = whole[:1] + whole[_outermost(table.place.shape) :]
+            if len(needed) < len(axes):
+                part, axes = _marginal(part, axes, needed), needed
+            kept = _marginal(part, axes, table.scope)
+            tau[:, table.place.ravel()] = kept.reshape(len(part), -1)
 
 
 def _marginal(joint: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Array:
     drop = tuple(1 + k for k, v in enumerate(axes) if v not in kept)
     return np.asarray(joint.sum(axis=drop)) if drop else joint
-
-
-def _scatter(joint: Array, clique: Clique, tau: Array) -> None:
-    """Marginal tables of a clique, the widest first: what none needs any more is summed away."""
-    axes: tuple[int, ...] = (clique.variable, *clique.given)
-    whole = axes
-    for table in sorted(clique.tables, key=lambda table: _outermost(table.place.shape)):
-        needed = whole[:1] + whole[_outermost(table.place.shape) :]
-        if len(needed) < len(axes):
-            joint, axes = _marginal(joint, axes, needed), needed
-        kept = _marginal(joint, axes, table.scope)
-        tau[:, table.place.ravel()] = kept.reshape(len(joint), -1)
