@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4515,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2811, r"mlestruct/inference/"),
+    "inference": (2741, r"mlestruct/inference/"),
     "learning": (
         3928,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1727, r"mlestruct/families/"),
     "extras": (1622, r"mlestruct/"),
 }
-RAW = {"tests": 33876, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 33877, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -71,16 +71,17 @@ class Family(NamedTuple):
 
 
 class DualPoint(NamedTuple):
-    """D at a family's prices, its slope, its τ over the degrees, and scaling's next start.
-
-    ``kept``: τ was looked up, and breaks no odd set.
-    """
+    """D at a family's prices, its slope, its τ over the degrees, and scaling's next start."""
 
     value: float
     left: Array
     tau: Array
     warm: list[MatchingPrices]
-    kept: bool = False
+
+    def error(self, family: Family) -> float:
+        """How far D's slope is from that of a least value."""
+        free = (family.price > 0) | (self.left < 0)
+        return float(np.abs(self.left[free]).max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -92,35 +93,31 @@ class Cohort:
     scaling: Scaling
 
     def at(self, family: Family, warm: list[MatchingPrices]) -> DualPoint:
-        """O(edges) a sweep."""
+        """D, whose slope is (|S| − 1)/2 − Σ τ inside S. O(edges) a sweep."""
         scores = self.score - family.cut(self.structure)
         log_z, tau, warm = self.scaling.many(Batch.of(self.structure, count=1), scores, warm)
-        return DualPoint(float(log_z[0]) + family.worth, self.left(family, tau), tau, warm)
-
-    def left(self, family: Family, tau: Array) -> Array:
-        """(|S| − 1)/2 − Σ τ inside S: D's slope."""
         inside = family.sets.T.astype(float)
         held = (inside * (self._table(tau) @ inside)).sum(0)
-        return np.asarray((family.sets.sum(axis=1) - 1 - held) / 2.0)
+        left = (family.sets.sum(axis=1) - 1 - held) / 2.0
+        return DualPoint(float(log_z[0]) + family.worth, left, tau, warm)
 
-    def curvature(self, family: Family, tau: Array) -> Array:
+    def curvature(self, sets: Marks, tau: Array) -> Array:
         """D's Hessian: A M Aᵀ of the sets' edges A, M the slopes of τ by scores over the degrees.
 
         M = W − W Bᵀ (B W Bᵀ + slacks)⁻¹ B W, with the nodes' edges B, and W = τ(1 − τ)/(1 − 2ρτ).
         O(nodes³ + sets² nodes).
         """
-        rho, inside = self.scaling.rho, family.sets.T.astype(float)
+        rho, inside = self.scaling.rho, sets.T.astype(float)
         pole = 1.0 - 2.0 * rho * tau
-        slope = tau * (1.0 - tau) / np.where(np.abs(pole) < NEAR, NEAR, pole)
-        table = self._table(slope)
-        system = table.copy()
-        degree = self.structure.graph.degrees(tau[None])[0]
-        single = np.maximum(1.0 - degree, 0.0) if self.structure.kind == "partial" else 0.0 * degree
-        weight = table.sum(axis=1) + single / max(rho, NEAR)
+        table = self._table(tau * (1.0 - tau) / np.where(np.abs(pole) < NEAR, NEAR, pole))
+        system, weight = table.copy(), table.sum(axis=1)
+        if self.structure.kind == "partial":
+            single = np.maximum(1.0 - self.structure.graph.degrees(tau[None])[0], 0.0)
+            weight += single / max(rho, NEAR)
         system[np.diag_indices(len(system))] += weight + RIDGE * np.abs(weight).max()
         across = inside * (table @ inside)
-        own = np.empty((len(family.sets),) * 2)
-        for k, members in enumerate(family.sets):
+        own = np.empty((len(sets),) * 2)
+        for k, members in enumerate(sets):
             part = inside[members]
             own[k] = (part * (table[np.ix_(members, members)] @ part)).sum(axis=0) / 2.0
         return np.asarray(own - across.T @ np.linalg.solve(system, across))
@@ -140,34 +137,31 @@ class Cohort:
         """
         most = FIRST
         for _ in range(STEPS):
-            left = now.left
-            free = (family.price > 0) | (left < 0)
-            if np.abs(left[free]).max(initial=0.0) <= ENOUGH or most < SHORTEST or late():
+            if now.error(family) <= ENOUGH or most < SHORTEST or late():
                 break
-            curvature = self.curvature(Family(family.sets[free], family.price[free]), now.tau)
-            step = np.zeros(len(left))
-            step[free] = _newton(curvature, left[free], family.price[free])
+            free, step = (family.price > 0) | (now.left < 0), np.zeros(len(now.left))
+            curvature = self.curvature(family.sets[free], now.tau)
+            step[free] = _newton(curvature, now.left[free], family.price[free])
             long = max(np.abs(step).max(), TINY)
             for length in (min(1.0, most / long), BEYOND / long)[: 1 + (long < BEYOND)]:
                 trial = family._replace(price=np.maximum(family.price + length * step, 0.0))
                 new = self.at(trial, now.warm)
                 gain, doubt = now.value - new.value, DOUBT * (1.0 + abs(now.value))
-                nearer = self._error(trial, new) < self._error(family, now)
-                if gain > doubt or (gain >= -doubt and nearer):
+                if gain > doubt or (gain >= -doubt and new.error(trial) < now.error(family)):
                     family, now, most = trial, new, 4.0 * most
                     break
             else:
                 most = 0.25 * min(most, long)
         return family, now
 
-    def _error(self, family: Family, at: DualPoint) -> float:
-        free = (family.price > 0) | (at.left < 0)
-        return float(np.abs(at.left[free]).max(initial=0.0))
-
     def repriced(
         self, family: Family, warm: list[MatchingPrices], broken: Marks
-    ) -> tuple[Family, DualPoint]:
-        """The least D over all odd sets, from a family and what is broken without it."""
+    ) -> tuple[Family, DualPoint, bool]:
+        """The least D over all odd sets, from a family and what is broken without it.
+
+        Its τ, where nodes may be single, is less what sets hold too much; else the hull's to mend.
+        Say whether that was looked up, and breaks no odd set.
+        """
         for _ in range(ROUNDS):
             family = family.priced().joined(broken)
             family, now = self.priced(family, self.at(family, warm))
@@ -177,15 +171,11 @@ class Cohort:
             broken = violated_sets(self.structure, now.tau)
             if len(family.joined(broken).sets) == len(family.sets):
                 break
-        family, kept = family.priced(), len(broken) == 0
-        return family, now._replace(tau=self.inside(family, now.tau), kept=kept)
-
-    def inside(self, family: Family, tau: Array) -> Array:
-        """Without what sets hold too much, where nodes may be single; else the hull's to mend."""
-        if self.structure.kind == "perfect":
-            return tau
-        over = -2.0 * self.left(family, tau) / np.maximum(family.sets.sum(axis=1) - 1, 1)
-        return np.asarray(tau / (1.0 + over.max(initial=0.0)))
+        if self.structure.kind == "partial":
+            over = -2.0 * now.left / np.maximum(family.sets.sum(axis=1) - 1, 1)
+            most = over[family.price > 0].max(initial=0.0)
+            now = now._replace(tau=now.tau / (1.0 + most))
+        return family.priced(), now, len(broken) == 0
 
 
 class HullState(NamedTuple):
@@ -242,8 +232,8 @@ class HullScaling(Scaling):
                 place, own = batch.coordinates(m), [MatchingPrices(*(p[i : i + 1] for p in prices))]
                 one = Cohort(structure, scores[place], Scaling(self.rho, FINE, self.sweeps))
                 before = sets.get(m, Family(broken[:0], np.zeros(0)))
-                kept[m], found = one.repriced(before, own, broken)
-                log_z[m], tau[place], mixtures[m] = found.value, found.tau, found.kept
+                kept[m], found, mixtures[m] = one.repriced(before, own, broken)
+                log_z[m], tau[place] = found.value, found.tau
                 for mine, fresh in zip(prices, found.warm[0], strict=True):
                     mine[i] = fresh[0]
         return Beliefs(log_z, tau, HullState(state, kept, mixtures))
