@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1727, r"mlestruct/families/"),
     "extras": (1622, r"mlestruct/"),
 }
-RAW = {"tests": 33877, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 33911, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -15,14 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from axe_core_python import base as axe
 
 from mlestruct import data
+from mlestruct.cli import main
 from mlestruct.roommates.project import Project
 from mlestruct.roommates.server import Server
 from mlestruct.roommates.words import PAGE
 from tests.serve.webdriver import Browser
 
 NASTY = "<img src=x onerror=alert(1)>"
+AXE = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 TAB, ENTER = "\ue004", "\ue007"
 DRIVEN = shutil.which("chromedriver") and shutil.which("chromium")
 
@@ -51,11 +54,14 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with Browser(tmp_path / "profile", size) as browser:
             browser.open(server.address)
+            _accessible(browser)
             for kind in ("people", "pairs"):
                 _drop(browser, kind, files / f"{kind}.csv")
             browser.wait("return !document.getElementById('columns').hidden")
+            _accessible(browser)
             _press(browser, "learn")
             browser.wait("return document.querySelectorAll('.card').length === 20")
+            _accessible(browser)
             assert NASTY in browser.run("return document.body.textContent")
             assert browser.run("return document.querySelectorAll('img').length") == 0
             homes = _homes(browser)
@@ -64,6 +70,7 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
             _press(browser, "swap")
             told = browser.wait("return document.getElementById('cost').textContent")
             assert told.startswith((PAGE["cost"].partition("{")[0], PAGE["cost same"]))
+            _accessible(browser)
             _picture(browser, size, "cost", "first")
             _press(browser, "do")
             browser.wait("return document.querySelectorAll('#decisions li').length === 2")
@@ -80,6 +87,18 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
             assert browser.run(wide) == 0
             assert browser.log() == []
         server.shutdown()
+
+
+@pytest.mark.parametrize(("size", "scheme"), [((1280, 1000), "light"), ((360, 740), "dark")])
+def test_the_report_is_accessible(tmp_path, size, scheme) -> None:
+    main(["roommates", "--out", str(tmp_path)])
+    with Browser(tmp_path / "profile", size) as browser:
+        seen = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.emulate("setEmulatedMedia", {"features": seen})
+        browser.open((tmp_path / "report.html").as_uri())
+        browser.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+        _accessible(browser)
+        assert browser.log() == []
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +149,17 @@ def test_from_serve_to_a_plan_within_a_minute(workbook, tmp_path, cold) -> None:
         sys.stdout.write(f"{seconds:.1f} s from serve to the plan\n")
         assert _spent() - before < (120 if cold else 60)
         assert browser.log() == []
+
+
+def _accessible(browser: Browser) -> None:
+    """No violation that axe-core calls serious or critical."""
+    browser.run(AXE)
+    violations = browser.run("return axe.run().then(found => found.violations)")
+    assert not [
+        (one["id"], [node["html"] for node in one["nodes"]])
+        for one in violations
+        if one["impact"] in ("serious", "critical")
+    ]
 
 
 def _spent() -> float:

@@ -46,8 +46,7 @@ class Browser:
         self.base += f"/{found['sessionId']}"
         if size[0] < NARROWEST:
             seen = {"width": size[0], "height": size[1], "deviceScaleFactor": 2, "mobile": True}
-            command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": seen}
-            self._send("POST", "/goog/cdp/execute", command)
+            self.emulate("setDeviceMetricsOverride", seen)
 
     def __enter__(self) -> "Browser":
         return self
@@ -65,6 +64,11 @@ class Browser:
         request.add_header("Content-Type", "application/json")
         with urllib.request.urlopen(request, timeout=120) as reply:
             return json.loads(reply.read())["value"]
+
+    def emulate(self, command: str, seen: dict[str, object]) -> None:
+        """Have pages see another device."""
+        command = {"cmd": f"Emulation.{command}", "params": seen}
+        self._send("POST", "/goog/cdp/execute", command)
 
     def open(self, address: str) -> None:
         self._send("POST", "/url", {"url": address})
