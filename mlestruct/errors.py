@@ -10,6 +10,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.Functions": "a class with potentials, moments, each, columns and select is features",
     "mlestruct.features.Functions": "a class that is mlestruct.features.Features serves",
     "mlestruct.features.Masked": "mlestruct.features.Shared.only leaves weights out",
+    "mlestruct.features.NoFeatures": "Dense(np.zeros((batch.size, 0)), batch.offsets) serves",
     "mlestruct.features.with_intercept": "append a column of ones to the array",
     "RoommateModel(extra=)": "StructuredModel(structure=Matching(n)) takes features of your own",
     "evaluate(truth=)": "benchmarks compute scores that pairs were drawn by themselves",

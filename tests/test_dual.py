@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlestruct.features import Dense, NoFeatures
+from mlestruct.features import Dense
 from mlestruct.inference import marginals
 from mlestruct.learners import mle_struct
 from mlestruct.learning.dual import Dual, certificate, interior, tangent_gaps
@@ -21,7 +21,10 @@ DEAD_ENDS = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (5, 3)]  # 4 leads nowhere,
 def inference_dual(structure, score, rho=None):
     batch = Batch.of(structure, count=len(score) // structure.size, bias=score)
     return Dual(
-        batch, NoFeatures(batch.size, len(batch)), Entropy.of(batch, rho), Regulariser.of(0)
+        batch,
+        Dense(np.zeros((batch.size, 0)), batch.offsets),
+        Entropy.of(batch, rho),
+        Regulariser.of(0),
     )
 
 

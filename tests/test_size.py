@@ -22,10 +22,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9416, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
-        4515,
+        4468,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2741, r"mlestruct/inference/"),
+    "inference": (2743, r"mlestruct/inference/"),
     "learning": (
         3928,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -37,9 +37,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (2894, r"mlestruct/estimators/"),
     "families": (1727, r"mlestruct/families/"),
-    "extras": (1622, r"mlestruct/"),
+    "extras": (1623, r"mlestruct/"),
 }
-RAW = {"tests": 33911, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 33917, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -7,7 +7,6 @@ from mlestruct.lazy import lazily
 if TYPE_CHECKING:
     from mlestruct.features.base import Columns as Columns
     from mlestruct.features.base import Features as Features
-    from mlestruct.features.base import NoFeatures as NoFeatures
     from mlestruct.features.dense import Dense as Dense
     from mlestruct.features.dense import Sparse as Sparse
     from mlestruct.features.dense import as_features as as_features

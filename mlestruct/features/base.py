@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from mlestruct.structures.base import Array, Ints, as_numbers, refuse_masked, sound
+from mlestruct.structures.base import Array, Ints, as_numbers, sound
 
 HUGE = 1e50  # weights times squares of more leave floating point
+NONE = "there are no features: X has no columns"
 CHUNK = 1 << 16  # entries of a matrix, or of a list, looked at a time
 
 
@@ -58,34 +57,6 @@ class Features(Protocol):
     def squares(self, v: Array) -> Array | None: ...
 
 
-@dataclass(frozen=True)
-class NoFeatures:
-    """No weights at all: inference with the score as bias."""
-
-    size: int
-    examples: int
-    d: int = 0
-
-    @property
-    def columns(self) -> Columns:
-        return Columns.all(0, self.examples)
-
-    def potentials(self, theta: Array) -> Array:
-        return np.zeros(self.size)
-
-    def moments(self, tau: Array) -> Array:
-        return np.zeros(0)
-
-    def each(self, tau: Array) -> Array:
-        return np.zeros(0)
-
-    def select(self, members: Ints) -> NoFeatures:
-        raise NotImplementedError("features that are empty have no rows to select")
-
-    def squares(self, v: Array) -> Array:
-        return np.zeros(0)
-
-
 def rows_of(given: Any, start: Ints, unit: str, sparse: bool | None = None) -> Any:
     """All feature rows in one matrix of finite numbers, from one matrix or one per example.
 
@@ -96,86 +67,60 @@ def rows_of(given: Any, start: Ints, unit: str, sparse: bool | None = None) -> A
     listed = isinstance(given, (list, tuple))
     if listed and len(given) != len(start) - 1:
         raise ValueError(f"features of {len(given)} examples for {len(start) - 1} examples")
-    parts = given if listed else [given]
-    if sparse is None:
-        sparse = sp.issparse(parts[0])
-    names = [f"example {m}: {what}" for m in range(len(parts))] if listed else [what]
-    read = _sparse_rows if sparse else _dense_rows
-    parts = [read(part, name) for part, name in zip(parts, names, strict=True)]
+    parts, sizes = given if listed else [given], np.diff(start).tolist()
+    rows: list[Any] = []
+    sparse = sp.issparse(parts[0]) if sparse is None else sparse
+    for m, part in enumerate(parts):
+        name = f"example {m}: {what}" if listed else what
+        if sparse:
+            if part.dtype.kind not in "biuf":
+                raise ValueError(f"{name} have dtype {part.dtype}; expected numbers")
+            array: Any = sp.csr_array(sound(part, name), dtype=float)
+        else:
+            narrow = type(part) in (np.ndarray, np.memmap) and part.dtype == np.float32
+            array = part if narrow else as_numbers(part, name)
+            array = array.reshape(math.prod(array.shape[:-1]), -1) if array.ndim > 2 else array
+        rows.append(array)
+        if listed and array.shape != (sizes[m], *rows[0].shape[1:2]):
+            _refuse_shape(m, array.shape, sizes[m], rows, unit)
+    array = rows[0]
     if listed:
-        _check_parts(parts, np.diff(start), unit)
-    array: Any = parts[0]
-    if listed:
-        array = sp.vstack(parts, format="csr") if sparse else np.concatenate(parts)
+        array = sp.vstack(rows, format="csr") if sparse else np.concatenate(rows)
     if array.ndim != 2 or array.shape[0] != start[-1]:
-        raise ValueError(
-            f"{what} have shape {array.shape}; expected {start[-1]} rows, one per {unit}"
-        )
+        shape = f"expected {start[-1]} rows, one per {unit}"
+        raise ValueError(f"{what} have shape {array.shape}; {shape}")
+    if unit == "coordinate" and array.shape[1] == 0:
+        raise ValueError(NONE)
     if sparse and not array.has_canonical_format:
         array = array.copy()  # the user's own arrays stay as they are
         array.sum_duplicates()
-    if unit != "coordinate":
-        array = array.astype(float)
-    refuse_nonfinite(array, start, unit)
-    return array
+    values = array.data if sparse else array
+    if values.size and not (float(values.min()) >= -HUGE and float(values.max()) <= HUGE):
+        _refuse_values(array, start, unit)
+    return array if unit == "coordinate" else array.astype(float, copy=False)
 
 
-def _dense_rows(part: Any, what: str) -> NDArray[Any]:
-    narrow = isinstance(part, np.ndarray) and part.dtype == np.float32
-    if narrow:
-        refuse_masked(part, what)
-    array = part if narrow else as_numbers(part, what)
-    return array.reshape(math.prod(array.shape[:-1]), -1) if array.ndim > 2 else array
+def _refuse_shape(m: int, shape: tuple[int, ...], size: int, rows: list[Any], unit: str) -> None:
+    """Raise what is wrong with the features of one example."""
+    if len(shape) != 2:
+        raise ValueError(f"example {m}: features have shape {shape}; expected (…, d)")
+    if shape[0] != size:
+        raise ValueError(f"example {m}: {shape[0]} feature rows for {size} {unit}s")
+    width = rows[0].shape[1]
+    raise ValueError(f"example {m} has {shape[1]} features, example 0 has {width}")
 
 
-def _sparse_rows(part: Any, what: str) -> sp.csr_array:
-    if part.dtype.kind not in "biuf":
-        raise ValueError(f"{what} have dtype {part.dtype}; expected numbers")
-    return sp.csr_array(sound(part, what), dtype=float)
-
-
-def _check_parts(parts: Sequence[Any], sizes: Ints, unit: str) -> None:
-    """One matrix for each example, a row for each ``unit``, equally many features in all."""
-    for m, (part, size) in enumerate(zip(parts, sizes, strict=True)):
-        if len(part.shape) != 2:
-            raise ValueError(f"example {m}: features have shape {part.shape}; expected (…, d)")
-        if part.shape[0] != size:
-            raise ValueError(f"example {m}: {part.shape[0]} feature rows for {size} {unit}s")
-        if part.shape[1] != parts[0].shape[1]:
-            width = parts[0].shape[1]
-            raise ValueError(f"example {m} has {part.shape[1]} features, example 0 has {width}")
-
-
-def refuse_nonfinite(array: Any, start: Ints, unit: str) -> None:
-    """Names the example, the ``unit`` and the feature of a NaN, an infinity, or beyond ``HUGE``.
-
-    ``array`` is a matrix, dense or compressed by rows; rows of example m begin at ``start[m]``.
-    """
-    sparse = sp.issparse(array)
-    values: Any = array.data if sparse else array
-    step = max(1, CHUNK // max(math.prod(values.shape[1:]), 1))
-    for first in range(0, len(values), step):
-        usable = np.abs(values[first : first + step]) <= np.float64(HUGE)
-        if usable.all():
-            continue
-        wrong = np.argwhere(~usable)[0].tolist()
-        row, column = first + wrong[0], wrong[-1]
-        value = values[row] if sparse else values[row, column]
-        if sparse:
-            column = array.indices[row]
-            row = int(np.searchsorted(array.indptr, row, side="right") - 1)
-        m = int(np.searchsorted(start, row, side="right") - 1)
-        advice = f"beyond {HUGE:g} nothing can be learned: divide it"
-        if not np.isfinite(value):
-            advice = "fill it in, and say in a feature of its own where you did"
-        place = f"feature {column} of {unit} {row - start[m]}"
-        raise ValueError(f"example {m}: {place} is {value}; {advice}")
-
-
-def refuse_none(features: Features) -> None:
-    """Something must be there to learn the weights of."""
-    if features.d == 0:
-        raise ValueError("there are no features: X has no columns")
+def _refuse_values(array: Any, start: Ints, unit: str) -> None:
+    """Name the example, the ``unit`` and the feature of a NaN, an infinity, or beyond ``HUGE``."""
+    table = sp.coo_array(array)
+    k = int(np.argmin(np.abs(table.data) <= np.float64(HUGE)))
+    row, column, value = int(table.row[k]), int(table.col[k]), table.data[k]
+    m = int(np.searchsorted(start, row, side="right") - 1)
+    advice = f"beyond {HUGE:g} nothing can be learned: divide it"
+    if not np.isfinite(value):
+        advice = "fill it in, and say in a feature of its own where you did"
+    place = f"feature {column} of {unit} {row - start[m]}"
+    raise ValueError(f"example {m}: {place} is {value}; {advice}")
 
 
 def restart(offsets: Ints, members: Ints) -> Ints:
@@ -195,21 +140,15 @@ def squares(features: Features, v: Array) -> Array:
     own = features.squares(v)
     if own is not None:
         return own
-    return _columns(features, v) if features.d <= FEW else _probed(features, v)
-
-
-def power(matrix: Any) -> Any:
-    """The squares of a matrix's entries, dense or sparse."""
-    return matrix.multiply(matrix) if hasattr(matrix, "multiply") else matrix**2
-
-
-def _columns(features: Features, v: Array) -> Array:
-    return np.array([v @ features.potentials(unit) ** 2 for unit in np.eye(features.d)])
-
-
-def _probed(features: Features, v: Array) -> Array:
+    if features.d <= FEW:
+        return np.array([v @ features.potentials(unit) ** 2 for unit in np.eye(features.d)])
     rng, root, total = np.random.default_rng(0), np.sqrt(v), np.zeros(features.d)
     for _ in range(PROBES):
         signs = 2.0 * rng.integers(0, 2, len(v)) - 1.0
         total += features.moments(root * signs) ** 2
     return total / PROBES
+
+
+def power(matrix: Any) -> Any:
+    """The squares of a matrix's entries, dense or sparse."""
+    return matrix.multiply(matrix) if hasattr(matrix, "multiply") else matrix**2

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.features.base import CHUNK, Columns, Features, power, refuse_none, restart, rows_of
+from mlestruct.features.base import CHUNK, Columns, Features, power, restart, rows_of
 from mlestruct.structures.base import (
     Array,
     Ints,
@@ -34,9 +34,7 @@ class Sparse:
     def of(cls, batch: Batch[Any], matrix: Any) -> Sparse:
         """From one (coordinates × d) sparse matrix, or a list with one per example."""
         array = rows_of(matrix, batch.offsets, "coordinate", sparse=True)
-        features = cls._with(array, batch.offsets)
-        refuse_none(features)
-        return features
+        return cls._with(array, batch.offsets)
 
     @classmethod
     def _with(cls, array: sp.csr_array, offsets: Ints) -> Sparse:
@@ -75,7 +73,7 @@ class Sparse:
         return Sparse._with(rows, restart(self.offsets, members))
 
 
-NONE = 1e-12  # of a column: what rounding leaves of a part that is not there
+GONE = 1e-12  # of a column: what rounding leaves of a part that is not there
 ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries
 
 
@@ -89,9 +87,7 @@ class Dense:
     @classmethod
     def of(cls, batch: Batch[Any], matrix: Any) -> Dense:
         """From one (coordinates, d) matrix, or one array (…, d) per example."""
-        features = cls(rows_of(matrix, batch.offsets, "coordinate", sparse=False), batch.offsets)
-        refuse_none(features)
-        return features
+        return cls(rows_of(matrix, batch.offsets, "coordinate", sparse=False), batch.offsets)
 
     @property
     def d(self) -> int:
@@ -206,7 +202,7 @@ def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
         table = np.asarray(features.matrix[batch.index(members)][:, left], dtype=float)
         table = table.reshape(len(members), structure.size, -1)
         rest = np.abs(structure.levelled(table)).max(axis=(0, 1), initial=0.0)
-        same = rest <= NONE * np.abs(table).max(axis=(0, 1), initial=0.0)
+        same = rest <= GONE * np.abs(table).max(axis=(0, 1), initial=0.0)
         left = [j for j, flat in zip(left, same, strict=True) if flat]
     return left
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mlestruct.features.base import Columns, power, refuse_none, restart, rows_of
+from mlestruct.features.base import NONE, Columns, power, restart, rows_of
 from mlestruct.features.weighed import Weighed
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, Marks, as_numbers
 from mlestruct.structures.batch import Batch, spans
 from mlestruct.structures.graph import FactorGraph, only_graphs
 
@@ -57,7 +57,8 @@ class Tied:
             cards.pop(),
             tables.pop() if tables else 0,
         )
-        refuse_none(features)
+        if features.d == 0:
+            raise ValueError(NONE)
         return features
 
     @property
@@ -82,8 +83,8 @@ class Tied:
             out[~is_node] = (self.factors @ pair).ravel()
         return out
 
-    @property
-    def _is_node(self) -> NDArray[np.bool_]:
+    @cached_property
+    def _is_node(self) -> Marks:
         """Which coordinates are variables' and no factors'."""
         parts = np.diff(self.node_start) * self.states, np.diff(self.factor_start) * self.table
         kinds = np.tile([True, False], len(self.offsets) - 1)
@@ -92,34 +93,26 @@ class Tied:
     def squares(self, v: Array) -> Array:
         return replace(self, nodes=power(self.nodes), factors=power(self.factors)).moments(v)
 
+    def tables(self, tau: Array) -> tuple[Array, Array]:
+        """Flat coordinates as (variables × states) and (factors × configurations)."""
+        tau, is_node = as_numbers(tau, "tau", int(self.offsets[-1])), self._is_node
+        return tau[is_node].reshape(-1, self.states), tau[~is_node].reshape(-1, max(self.table, 1))
+
     def moments(self, tau: Array) -> Array:
-        node, pair = self.node_part(tau), self.factor_part(tau)
-        found = [np.asarray(self.nodes.T @ node).ravel()]
-        if self.table:
-            found.append(np.asarray(self.factors.T @ pair).ravel())
-        return np.concatenate(found)
-
-    def node_part(self, tau: Array) -> Array:
-        """(variables × states) of flat coordinates."""
-        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
-        return tau[self._is_node].reshape(-1, self.states)
-
-    def factor_part(self, tau: Array) -> Array:
-        """(factors × configurations) of flat coordinates."""
-        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
-        return tau[~self._is_node].reshape(-1, max(self.table, 1))
+        node, pair = self.tables(tau)
+        found = np.asarray(self.nodes.T @ node).ravel()
+        if not self.table:
+            return found
+        return np.concatenate([found, np.asarray(self.factors.T @ pair).ravel()])
 
     def each(self, tau: Array) -> Array:
-        tau = as_numbers(tau, "tau", int(self.offsets[-1]))
-        out = np.empty((len(self.offsets) - 1, self.d))
-        node = self.node_part(tau)
-        pair = self.factor_part(tau)
-        for m in range(len(out)):
-            rows = slice(self.node_start[m], self.node_start[m + 1])
-            out[m, : self.split] = np.asarray(self.nodes[rows].T @ node[rows]).ravel()
-            rows = slice(self.factor_start[m], self.factor_start[m + 1])
+        (node, pair), out = self.tables(tau), np.empty((len(self.offsets) - 1, self.d))
+        for m, row in enumerate(out):
+            own = slice(*self.node_start[m : m + 2])
+            row[: self.split] = np.asarray(self.nodes[own].T @ node[own]).ravel()
             if self.table:
-                out[m, self.split :] = np.asarray(self.factors[rows].T @ pair[rows]).ravel()
+                own = slice(*self.factor_start[m : m + 2])
+                row[self.split :] = np.asarray(self.factors[own].T @ pair[own]).ravel()
         return out.ravel()
 
     def select(self, members: Ints) -> Tied:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct import limits
 from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
-from mlestruct.features import NoFeatures
+from mlestruct.features import Dense
 from mlestruct.features.dense import levelled_scores
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
@@ -223,7 +223,9 @@ def _search(
         limits.check()
         if np.abs(batch.bias).max(initial=0.0) > LARGE:
             asked = replace(batch, bias=levelled_scores(batch, batch.bias))
-        dual = Dual(asked, NoFeatures(batch.size, len(batch)), entropy, Regulariser.of(0))
+        dual = Dual(
+            asked, Dense(np.zeros((batch.size, 0)), batch.offsets), entropy, Regulariser.of(0)
+        )
         last = by.solve(dual, oracle, start, inner=inner)
         tau, total = last.tau, last.certificate.gap  # the gaps of all examples add up to it
         np.divide(total, batch.weight, out=gaps, where=batch.weight > 0)

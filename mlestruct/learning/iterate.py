@@ -31,7 +31,7 @@ from mlestruct.structures.base import Array, Ints
 CAP = 256  # atoms kept per example at most
 SPARSE = 0.25  # moments with a smaller share of entries that are not zero are kept as these
 BUDGET = 512 * 2**20  # bytes for all atoms together
-FLAT = 25  # numbers per coordinate at the peak, six of them natively in the first rounds' searches
+FLAT = 20  # numbers per coordinate at the peak, six of them natively in the first rounds' searches
 KEPT = "tau", "r", "moment", "known", "base", "rest", "interior"
 
 

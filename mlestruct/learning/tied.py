@@ -114,7 +114,7 @@ class Work:
         known = batch.constant
         self.constant = 0.0 if known is None else float(self.weight @ known)
         # Σ w_m φ_m of the examples.
-        node, pairs = tied.node_part(batch.target), tied.factor_part(batch.target)
+        node, pairs = tied.tables(batch.target)
         pair = (pairs * np.repeat(self.weight, np.diff(tied.factor_start))[:, None]).sum(axis=0)
         self.scores[:] = 0.0
         self.scores[:, : self.states] = node * np.repeat(self.weight, np.diff(start))[:, None]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logsumexp
 
 import mlestruct as ms
-from mlestruct.features import NoFeatures
+from mlestruct.features import Dense
 from mlestruct.inference.matching import Scaling
 from mlestruct.inference.sampling import perturb_and_map
 from papers._run import Row, Setting
@@ -134,7 +134,8 @@ def frank_wolfe(
     batch = ms.Batch.of(ms.BipartiteMatching(n), [np.arange(n)], bias=score)
     solver = ms.FrankWolfe(tol=1e-9, rounds=rounds)
     learner = ms.mle_struct(1.0, route="frank_wolfe", solver=solver)
-    rounds = rounds_of(learner, batch, NoFeatures(batch.size, 1))
+    nothing = Dense(np.zeros((batch.size, 0)), batch.offsets)
+    rounds = rounds_of(learner, batch, nothing)
     return ((seconds, state.tau) for seconds, state in rounds)
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from mlestruct.engine import Serial
-from mlestruct.features import Dense, NoFeatures
+from mlestruct.features import Dense
 from mlestruct.learning import iterate as module
 from mlestruct.learning.dual import Dual, interior
 from mlestruct.learning.frank_wolfe import Asked, FrankWolfe, Rounds
@@ -133,7 +133,9 @@ def test_smoothing_fades_where_it_costs_more_than_half_the_gap():
     """Negative coefficients (Bethe on a chain) cannot hold the gap up: it reaches 1e-7."""
     batch = Batch.of(chain(4, 3), count=2)
     batch = replace(batch, bias=2 * np.random.default_rng(0).standard_normal(batch.size))
-    dual = Dual(batch, NoFeatures(batch.size, 2), Entropy.of(batch), Regulariser.of(0))
+    dual = Dual(
+        batch, Dense(np.zeros((batch.size, 0)), batch.offsets), Entropy.of(batch), Regulariser.of(0)
+    )
     state = FrankWolfe(tol=1e-7, rounds=1000).solve(dual, resolve(None, batch))
     assert state.certificate.relative <= 1e-7
 

@@ -106,7 +106,6 @@ EXEMPT = {
     "mlestruct.estimators.*.__init__": "bounds are a setting, read by Regulariser.of",
     "mlestruct.structures.batch.Batch.select": "positions, as NumPy takes them",
     "mlestruct.structures.entropy.Entropy.drop": "flags, not numbers",
-    "mlestruct.features.base.NoFeatures.*": "reads nothing",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
     "mlestruct.features.pairs.Pairs.looked_up": "a step of potentials, which is tried",
     "mlestruct.inference.sum_product.SumProduct.above[value]": "is not read",
@@ -631,7 +630,7 @@ def _features(rng):
     one = ms.Tied.of(batch, rng.standard_normal((6, 2)), rng.standard_normal((4, 1)))
     for features in (tied, one):
         _asked(features, rng.standard_normal(features.d), tau)
-    tied.node_part(tau), tied.factor_part(tau)
+    tied.tables(tau)
     masked = ms.features.Shared.only(dense, np.array([True, False, True]))
     _asked(masked, np.ones(2), tau)
     masked.spread(np.ones(2)), masked.gather(np.ones(3))

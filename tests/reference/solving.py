@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.features import Features, NoFeatures
+from mlestruct.features import Dense, Features
 from mlestruct.inference.exact import exact, outcomes
 from mlestruct.learning.dual import Dual, certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
@@ -183,7 +183,7 @@ def inference_dual(structure: Structure, score: ArrayLike, rho: Any) -> Dual:
 
 
 def _without_weights(batch: Batch[Any], rho: Any) -> Dual:
-    nothing = NoFeatures(batch.size, len(batch))
+    nothing = Dense(np.zeros((batch.size, 0)), batch.offsets)
     return Dual(batch, nothing, entropy_of(batch, rho), Regulariser.of(0))
 
 

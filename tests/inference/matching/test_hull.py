@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.features import NoFeatures
+from mlestruct.features import Dense
 from mlestruct.inference import best
 from mlestruct.inference.matching import Scaling
 from mlestruct.inference.proof import own_proof
@@ -77,7 +77,9 @@ def test_a_point_outside_the_hull_gets_no_certificate():
     inside = np.array([(u < 3) == (v < 3) for u, v in structure.ends.tolist()])
     scores, outside = 5.0 * inside, np.full(15, 0.5) * inside
     batch = ms.Batch.of(structure, count=1, bias=scores)
-    dual = Dual(batch, NoFeatures(15, 1), Entropy.of(batch), Regulariser.of(0))
+    dual = Dual(
+        batch, Dense(np.zeros((15, 0)), batch.offsets), Entropy.of(batch), Regulariser.of(0)
+    )
     for oracle in (resolve(None, batch), resolve("networkx_matching", batch)):
         with pytest.raises(ValueError, match="example 0: tau keeps the stated constraints but"):
             ms.certificate(dual, oracle, np.zeros(0), outside)
