@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from time import perf_counter as clock
 from typing import Any
 
@@ -27,36 +28,40 @@ class OutOfTime(BaseException):
     """Raised between two questions to a solver once the limit is reached; never seen by users."""
 
 
+@dataclass
 class limited:
     """A context in which a call may take ``max_seconds``; None sets no limit.
 
     Where the limit cut anything short, a :class:`ConvergenceWarning` at the end says so once, with
-    what :func:`note` was told. Where nothing could be kept, a TimeoutError is raised instead. Time
-    in which kernels compile does not count.
+    what :func:`note` was told. Where nothing could be kept, a TimeoutError is raised instead. A
+    limit inside another that ends earlier sets none.
     """
 
-    def __init__(self, max_seconds: Any, name: str) -> None:
-        number = isinstance(max_seconds, (int, float, np.integer, np.floating))
-        number &= not isinstance(max_seconds, bool)
-        if max_seconds is not None and not (number and max_seconds >= 0):
-            why = "it must be a number of seconds, 0 or more, or None"
-            raise ValueError(f"max_seconds is {max_seconds!r}; {why}")
-        self.seconds, self.name = None if max_seconds is None else float(max_seconds), name
-        self.end, self.hit, self.notes = np.inf, False, list[str]()
-        self.outer: limited | None = None
-        self._token: Token[limited | None] | None = None
+    max_seconds: Any
+    name: str
+    end: float = np.inf
+    hit: bool = False
+    notes: list[str] = field(default_factory=list)
+    token: Any = None
 
     def __enter__(self) -> limited:
-        if self.seconds is not None:
-            self.end, self.outer = clock() + self.seconds, _here.get()
-            self._token = _here.set(self)
+        given, outer = self.max_seconds, _here.get()
+        if given is None:
+            return self
+        number = isinstance(given, (int, float, np.integer, np.floating))
+        if not number or isinstance(given, bool) or not given >= 0:
+            why = "it must be a number of seconds, 0 or more, or None"
+            raise ValueError(f"max_seconds is {given!r}; {why}")
+        self.end = clock() + float(given)
+        if outer is None or self.end < outer.end:
+            self.token = _here.set(self)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if self._token is None:
+        if self.token is None:
             return
-        _here.reset(self._token)
-        self._token = None
+        _here.reset(self.token)
+        self.token = None
         if kind is OutOfTime and self.hit:
             raise TimeoutError(f"{self.words()}, with nothing to answer by then: {ADVICE}")
         if kind is None and self.hit:
@@ -65,30 +70,22 @@ class limited:
 
     def words(self) -> str:
         """What happened."""
-        return f"{self.name}: max_seconds={self.seconds:g} ended it before it was done"
+        return f"{self.name}: max_seconds={self.max_seconds:g} ended it before it was done"
 
 
 _here: ContextVar[limited | None] = ContextVar("limit", default=None)
 
 
-def _around() -> Iterator[limited]:
-    """The limits in force, the nearest first."""
-    limit = _here.get()
-    while limit is not None:
-        yield limit
-        limit = limit.outer
-
-
 def late(need: float = 0.0) -> bool:
-    """Whether a limit is reached, or leaves less than the seconds that the next turn will ``need``.
+    """Whether the limit is reached, or leaves less than the seconds that the next turn will need.
 
     Whoever asks stops there, so the limit counts as hit.
     """
-    for limit in _around():
-        if clock() + need >= limit.end:
-            limit.hit = True
-            return True
-    return False
+    limit = _here.get()
+    if limit is None or clock() + need < limit.end:
+        return False
+    limit.hit = True
+    return True
 
 
 def check() -> None:
@@ -98,8 +95,9 @@ def check() -> None:
 
 
 def cut() -> limited | None:
-    """The limit that has cut something short, if any has."""
-    return next((limit for limit in _around() if limit.hit), None)
+    """The limit that has cut something short, if it has."""
+    limit = _here.get()
+    return limit if limit is not None and limit.hit else None
 
 
 def note(text: str) -> bool:
@@ -125,8 +123,9 @@ def told() -> None:
 
 
 def left() -> float:
-    """Seconds until the nearest limit; infinite without one."""
-    return float(min((limit.end for limit in _around()), default=np.inf) - clock())
+    """Seconds until the limit; infinite without one."""
+    limit = _here.get()
+    return float(np.inf if limit is None else limit.end - clock())
 
 
 def turns(most: int, entries: float) -> int:
@@ -134,9 +133,11 @@ def turns(most: int, entries: float) -> int:
 
     A kernel cannot look at a clock, so the turns that fit into the time left are estimated.
     """
-    if not np.isfinite(seconds := left()):
+    limit = _here.get()
+    if limit is None:
         return most
-    return int(min(most, max(1.0, max(seconds, GRACE) * SPEED / max(entries, 1.0))))
+    seconds = max(limit.end - clock(), GRACE)
+    return int(min(most, max(1.0, seconds * SPEED / max(entries, 1.0))))
 
 
 def parts(count: int, first: int = 1) -> Iterator[slice]:
@@ -145,12 +146,9 @@ def parts(count: int, first: int = 1) -> Iterator[slice]:
     They begin with ``first`` examples and grow while they are quick; what is left when it is late
     is one slice. None is smaller than the first.
     """
-    if not np.isfinite(left()):
-        yield slice(0, count)
-        return
-    done, size = 0, first
+    limit, done, size = _here.get(), 0, first
     while done < count:
-        whole = count - done - size < first or (done and late())
+        whole = limit is None or count - done - size < first or (done and late())
         began, end = clock(), count if whole else done + size
         yield slice(done, end)
         done, size = end, 2 * size if 8.0 * (clock() - began) < left() else size

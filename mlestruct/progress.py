@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.learning.loop import Found
+from mlestruct.statistics.watch import watched
 
 WORTH_SHOWING = 2.0  # expected seconds
 RECENT = 0.5  # share of the rounds that say where a fit is heading
@@ -25,8 +26,8 @@ def watcher(name: str, show: Show = None) -> Callable[[Found], object] | None:
     """What is told of every round: a bar, the function that ``show`` is, or nothing."""
     if callable(show):
         return show
-    watched = sys.stderr.isatty() or in_notebook() if show is None else show
-    return Bar(name, always=bool(show)) if watched else None
+    shown = watched() if show is None else show
+    return Bar(name, always=bool(show)) if shown else None
 
 
 class Bar:
@@ -81,10 +82,3 @@ def heading(seen: Sequence[tuple[float, float]]) -> str:
         return ", no nearer lately"
     more = ceil(log(gaps[-1] / target) / pace)
     return f", {target:.0e} in about {more} calls an example more, if it goes on like this"
-
-
-def in_notebook() -> bool:
-    """Whether a Jupyter kernel runs this: IPython is loaded and its shell belongs to one."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return getattr(shell, "kernel", None) is not None

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from mlestruct.inference.choose import Inference
 from mlestruct.structures.base import Structure
 from mlestruct.structures.batch import Batch
-
-if TYPE_CHECKING:
-    from mlestruct.structures import BipartiteMatching, FactorGraph, Ising, Matching
 
 MOST = 300  # weights with intervals: each costs two inferences of all examples a step
 ROOM = 2e8  # numbers of all examples' information matrices
@@ -26,7 +23,7 @@ COORDINATE = 4e-9  # of a forest
 ARC = 4e-8
 
 
-def affordable(structures: tuple[Structure, ...]) -> bool:
+def affordable(structures: Sequence[Structure]) -> bool:
     """Whether exact sums of every one of these structures are a matter of a moment."""
     return all(seconds(structure) <= EACH for structure in structures)
 
@@ -39,7 +36,7 @@ def total(batch: Batch[Structure]) -> float:
 
 def advice(batch: Batch[Structure], learned: Inference) -> list[str]:
     """A line for whoever ``learned`` by a surrogate where the true weights could be had."""
-    if not affordable(batch.structures) or learned.sums(batch):
+    if any(seconds(structure) > EACH for structure in batch.structures) or learned.sums(batch):
         return []
     return [
         "exact sums are affordable here, and this surrogate's weights are known to be off: "
@@ -47,48 +44,30 @@ def advice(batch: Batch[Structure], learned: Inference) -> list[str]:
     ]
 
 
-def seconds(structure: Structure) -> float:
-    """About what one example takes; infinite where nothing sums this kind of structure."""
-    for kind in type(structure).__mro__:
-        if kind.__name__ in SECONDS:
-            return SECONDS[kind.__name__](structure)
-    return float("inf")
+def seconds(structure: Any) -> float:
+    """About what one example takes; infinite where nothing sums this kind of structure.
 
+    By the name of the structure's class, so that none is imported for its line.
+    """
+    kinds = {kind.__name__ for kind in type(structure).__mro__}
+    if "Paths" in kinds:
+        return ARC * float(structure.size)
+    if "BipartiteMatching" in kinds:
+        small = min(structure.shape)  # asked first: 2.0**1024 is an OverflowError
+        cost = ENTRY[structure.kind] * small * 2.0**small if small <= SIDE else float("inf")
+        return CALL + cost
+    if "Matching" in kinds:
+        n = structure.n_nodes
+        return CALL + SET * 2.0**n if n <= NODES else float("inf")
+    if "Ising" in kinds:
+        from mlestruct.structures.graph import FactorGraph
 
-def _graph(graph: FactorGraph) -> float:
-    if graph.is_forest:
-        return CALL + COORDINATE * graph.size
-    if graph.size > WIDE:
+        return seconds(FactorGraph([2] * structure.n, structure.edges))
+    if "FactorGraph" not in kinds or (structure.size > WIDE and not structure.is_forest):
         return float("inf")
+    if structure.is_forest:
+        return CALL + COORDINATE * structure.size
     from mlestruct.inference.elimination import estimate
 
-    found = estimate(graph)
+    found = estimate(structure)
     return found.seconds if found.complete else float("inf")
-
-
-def _ising(structure: Ising) -> float:
-    from mlestruct.structures.graph import FactorGraph
-
-    return _graph(FactorGraph([2] * structure.n, structure.edges))
-
-
-def _sides(matching: BipartiteMatching) -> float:
-    small = min(matching.shape)
-    if small > SIDE:  # asked first: 2.0**1024 is an OverflowError
-        return float("inf")
-    return CALL + ENTRY[matching.kind] * small * 2.0**small
-
-
-def _pairs(matching: Matching) -> float:
-    n = matching.n_nodes
-    return CALL + SET * 2.0**n if n <= NODES else float("inf")
-
-
-SECONDS: dict[str, Callable[[Any], float]] = {
-    "Paths": lambda paths: ARC * float(paths.size),
-    "FactorGraph": _graph,
-    "Ising": _ising,
-    "BipartiteMatching": _sides,
-    "Matching": _pairs,
-}
-"""By the name of a structure's class, so that none is imported for its line."""
