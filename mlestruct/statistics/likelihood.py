@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -48,6 +48,8 @@ class Likelihood:
     """The same beside scores asked for before, where that is quicker."""
     watch: Callable[[int], object] | None = None
     """Is told how many inferences of all examples were made."""
+    _copies: dict[int, Batch[Any]] = field(default_factory=dict, init=False, repr=False)
+    """The batch so many times over, by how often."""
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -89,26 +91,29 @@ class Likelihood:
 
     def _together(self, thetas: Array, infer: Infer) -> tuple[Array, Array]:
         count, n = len(thetas), len(self)
-        many = self.batch if count == 1 else self.batch.select(np.tile(np.arange(n), count))
+        if count not in self._copies:
+            every = np.tile(np.arange(n), count)
+            self._copies[count] = self.batch if count == 1 else self.batch.select(every)
+        many = self._copies[count]
         log_z, tau = infer(many, self._potentials(thetas).ravel() + many.bias)
         if self.watch is not None:
             self.watch(count)
         check()  # what was cut short is no value to take differences of
-        observed = (
-            self._observed @ thetas.T + self.batch.totals(self.batch.bias * self._target)[:, None]
-        )
+        observed = self._observed @ thetas.T + self._known[:, None]
         values = self.batch.weight * (observed.T - log_z.reshape(count, n))
         missing = self._observed - self._moments(tau.reshape(count, -1))
         return values, self.batch.weight[:, None] * missing
 
-    @property
-    def _target(self) -> Array:
+    @cached_property
+    def _known(self) -> Array:
+        """What is known beforehand of every example's observed score."""
         assert self.batch.target is not None
-        return self.batch.target
+        return self.batch.totals(self.batch.bias * self.batch.target)
 
     @cached_property
     def _observed(self) -> Array:
-        return np.asarray(self._moments(self._target[None])[0])
+        assert self.batch.target is not None
+        return np.asarray(self._moments(self.batch.target[None])[0])
 
     @cached_property
     def _matrix(self) -> sp.csr_array | None:
