@@ -18,23 +18,6 @@ def test_windows_list_what_lies_around(rng):
     assert images.windows(image[:, :, 0], 0).shape == (4, 5, 1)
 
 
-def test_blurs_keep_the_mean_and_the_channels(rng):
-    image = rng.standard_normal((6, 7, 3))
-    found = images.blurs(image, scales=(0, 3))
-    np.testing.assert_array_equal(found[:, :, :3], image)
-    assert found[:, :, 3:].std() < 0.5 * image.std()
-    np.testing.assert_allclose(images.blurs(np.full((5, 5), 2.0)), 2.0)
-
-
-def test_clusters_are_found_and_indicated(rng):
-    points = np.concatenate([rng.normal(k, 0.1, (20, 2)) for k in (0, 5, 9)])
-    middles = images.centres(points, 3)
-    np.testing.assert_allclose(np.sort(middles[:, 0]), [0, 5, 9], atol=0.2)
-    ones = images.indicators(points, middles).toarray()
-    assert (ones.sum(axis=1) == 1).all()
-    assert ones.sum(axis=0).tolist() == [20, 20, 20]
-
-
 def test_noise_has_its_rate_and_its_seed(rng):
     image = np.zeros((200, 200))
     noisy = images.coin_noise(image, 0.5, 3)

@@ -34,6 +34,7 @@ USES = {
     "mlestruct.doctor": lambda: ms.doctor,
     "intervals(tastes=)": lambda: ms.MatchingModel().intervals([], [], tastes=True),
     "GraphModel(clique_table=)": lambda: ms.GraphModel(clique_table="counts"),
+    "Graph.from_adjacency": lambda: ms.Graph.from_adjacency([[1.0]], [[0.0]]),
     "a graph's cliques": lambda: graph_of({"nodes": [[1.0]], "edges": [], "cliques": []}),
     "oracle='graph_cut_ortools'": lambda: ms.oracle.load("graph_cut_ortools"),
     "oracle='qpbo_ortools'": lambda: ms.oracle.load("qpbo_ortools"),
@@ -44,6 +45,10 @@ USES = {
 MODULES = [
     "mlestruct.readers.images.gaussian_noise",
     "mlestruct.readers.images.gradient_histograms",
+    "mlestruct.readers.images.blurs",
+    "mlestruct.readers.images.centres",
+    "mlestruct.readers.images.indicators",
+    "mlestruct.readers.bio_chain",
     "mlestruct.metrics.mcnemar",
     "mlestruct.metrics.Comparison",
     "mlestruct.inference.mean_field.mean_field",

@@ -14,6 +14,5 @@ if TYPE_CHECKING:
     from mlestruct.readers.graphs import graph_of as graph_of
     from mlestruct.readers.graphs import region_labels as region_labels
     from mlestruct.readers.graphs import to_networkx as to_networkx
-    from mlestruct.readers.transitions import bio_chain as bio_chain
 
 __getattr__, __all__ = lazily(__name__)

@@ -52,20 +52,9 @@ class Graph:
         return cls(rows, pairs, values, names, tie_names)
 
     @classmethod
-    def from_adjacency(cls, nodes: Any, adjacency: Any) -> Graph:
-        """Edges where the matrix is not 0; its entries are the one feature of the edges."""
-        full = sp.csr_array(adjacency)
-        pairs = _adjacent(full, int(full.shape[0]))
-        weight, back = (
-            np.asarray(full[a, b], dtype=float).reshape(-1)
-            for a, b in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0]))
-        )
-        both = (weight != 0) & (back != 0) & (weight != back)
-        if both.any():
-            i, j = pairs[np.argmax(both)].tolist()
-            raise ValueError(f"edge ({i}, {j}) has two weights: the matrix is not symmetric")
-        graph = cls.of(nodes, pairs, np.where(weight != 0, weight, back)[:, None])
-        return cls(graph.nodes, graph.edges, graph.ties, graph.names, ("weight",))
+    def from_adjacency(cls, *given: Any) -> None:
+        """Removed."""
+        refuse_removed("Graph.from_adjacency")
 
     @classmethod
     def from_networkx(
@@ -202,12 +191,12 @@ def _pairs(edges: Any, nodes: int) -> Ints:
     Of two nodes both are 2 × 2: [[0, 1], [1, 0]] as a list would name one edge twice.
     """
     if sp.issparse(edges):
-        return _adjacent(edges, nodes, units=True)
+        return _adjacent(edges, nodes)
     array = np.asarray(edges)
     array = np.zeros((0, 2), dtype=np.int64) if array.size == 0 else array
     square = array.shape == (nodes, nodes)
     if square and (nodes != 2 or ((np.diag(array) == 0).all() and (array == array.T).all())):
-        return _adjacent(sp.csr_array(array), nodes, units=True)
+        return _adjacent(array, nodes)
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(
             f"edges have shape {array.shape}; expected (edges, 2), or an adjacency matrix "
@@ -216,19 +205,18 @@ def _pairs(edges: Any, nodes: int) -> Ints:
     return as_integers(array, "nodes of edges")
 
 
-def _adjacent(matrix: Any, nodes: int, units: bool = False) -> Ints:
+def _adjacent(matrix: Any, nodes: int) -> Ints:
     """Where a square matrix is not 0, each edge once; given both ways, the lower node first."""
     entries = sp.coo_array(matrix)
     if entries.shape != (nodes, nodes):
         raise ValueError(f"an adjacency matrix of shape {entries.shape} for {nodes} nodes")
-    values = entries.data
-    wrong = values[(values != 0) & (values != 1)] if units else values[~np.isfinite(values)]
+    wrong = entries.data[(entries.data != 0) & (entries.data != 1)]
     if len(wrong):
         raise ValueError(
             f"the adjacency matrix holds {wrong[0]}; entries are 0 or 1. To learn from weights of "
-            "edges: ms.Graph.from_adjacency(nodes, matrix)"
+            "edges: ms.Graph.of(nodes, pairs, weights)"
         )
-    pairs = np.stack([entries.row, entries.col], axis=1)[values != 0].astype(np.int64)
+    pairs = np.stack([entries.row, entries.col], axis=1)[entries.data != 0].astype(np.int64)
     present = set(map(tuple, pairs.tolist()))
     once = [(i, j) for i, j in pairs.tolist() if i <= j or (j, i) not in present]
     return np.array(sorted(once), dtype=np.int64).reshape(-1, 2)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import Ints
-from mlestruct.structures.graph import FactorGraph, chain
+from mlestruct.structures.graph import FactorGraph
 
 SCHEMES = ("bio", "iobes")
 Forbidden = str | Iterable[tuple[Any, Any]] | None
@@ -138,9 +138,3 @@ def _scheme(name: str, labels: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
 def _split(label: Any) -> tuple[str, str]:
     mark, _, kind = str(label).partition("-")
     return ("", "") if label is None else (mark, kind)
-
-
-def bio_chain(labels: Sequence[str]) -> Callable[[int], FactorGraph]:
-    """length → a chain over these labels on which only well-formed BIO sequences are possible."""
-    forbidden = ForbiddenTags.of(labels, "bio")
-    return lambda length: forbidden.applied(chain(length, len(labels)))

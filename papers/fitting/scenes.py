@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 import mlestruct as ms
-from mlestruct import images
 from mlestruct.families.fitting.losses import LOSSES
 from mlestruct.learners import LEARNERS
 from mlestruct.learners.primal import only_seen
@@ -29,6 +28,7 @@ from papers.fitting.methods import (
     inference,
     truncated_beliefs,
 )
+from papers.pixels import blurs
 
 SIDE, CLASSES, SEEDS, SCENES, HIDDEN = 24, 5, 8, 20, 0.2
 COLOUR_SD = 1.2
@@ -63,7 +63,7 @@ def scenes_of(count: int, hidden: float, seed: int) -> Part:
     graph = ms.grid(SIDE, SIDE, CLASSES)
     labels = [np.where(rng.random(y.size) < hidden, -1, y.ravel()) for _, y in drawn]
     batch = only_seen(ms.Batch.of(graph, list(map(ms.Partial, labels))))
-    rows = [images.blurs(x, (0, 1, 2)).reshape(SIDE * SIDE, -1) for x, _ in drawn]
+    rows = [blurs(x, (0, 1, 2)).reshape(SIDE * SIDE, -1) for x, _ in drawn]
     nodes = [np.hstack([r, np.ones((len(r), 1))]) for r in rows]
     return Part(batch, ms.Tied.of(batch, nodes))
 

@@ -18,7 +18,8 @@ from papers._run import Row, Setting
 from papers.fitting.digits import both, load, noisy
 from papers.fitting.entropies import with_tables
 from papers.fitting.methods import Array, Ints, Part, budget, convex, convex_beliefs, fit, implicit
-from papers.gradients import gradient_histograms
+from papers.pixels import blurs, gradient_histograms, indicators
+from papers.pixels import centres as centres_of
 
 RADIUS, SCALES = 4, (1.0, 2.0, 4.0)
 BLURS = slice((2 * RADIUS + 1) ** 2, (2 * RADIUS + 1) ** 2 + len(SCALES))
@@ -31,7 +32,7 @@ def described(image: Array) -> Array:
     """(pixels × features): a 9 × 9 window, blurs, gradient histograms and a constant."""
     parts = [
         images.windows(2 * image - 1, RADIUS),
-        images.blurs(2 * image - 1, SCALES),
+        blurs(2 * image - 1, SCALES),
         gradient_histograms(image, SCALES, bins=4),
         np.ones(image.shape),
     ]
@@ -46,7 +47,7 @@ def between(rows: Array, ends: Ints) -> Array:
 
 def smoothed(image: Array) -> Array:
     """(pixels × 81): windows of the blurred image."""
-    blurred = images.blurs(2 * image - 1, (SMOOTH,))
+    blurred = blurs(2 * image - 1, (SMOOTH,))
     return images.windows(blurred, RADIUS).reshape(image.size, -1)
 
 
@@ -54,7 +55,7 @@ def kinds_of_window(pictures: Array) -> Array:
     """Centres of some of the training images' windows."""
     rows = np.concatenate([smoothed(x) for x in pictures])
     some = np.random.default_rng(0).choice(len(rows), SEEN, replace=False)
-    return images.centres(rows[some], CLUSTERS)
+    return centres_of(rows[some], CLUSTERS)
 
 
 def featured(part: Part, pictures: Array, centres: Array | None) -> dict[str, Part]:
@@ -64,7 +65,7 @@ def featured(part: Part, pictures: Array, centres: Array | None) -> dict[str, Pa
     blurred = [np.hstack([r[:, BLURS], np.ones((len(r), 1))]) for r in rows]
     edges = [between(r, ends) for r in rows]
     if centres is not None:
-        near = [images.indicators(smoothed(x), centres).toarray() for x in pictures]
+        near = [indicators(smoothed(x), centres).toarray() for x in pictures]
         rows = [np.hstack(pair) for pair in zip(rows, near, strict=True)]
     features = ms.Tied.of(part.batch, rows, edges)
     kinds = {

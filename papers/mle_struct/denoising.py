@@ -22,10 +22,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import mlestruct as ms
-from mlestruct import images
 from mlestruct.inference.sum_product import SumProduct
 from papers._run import Row, Setting
 from papers.mle_struct.clock import clocked, reached, rounds_of
+from papers.pixels import blurs
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -93,7 +93,7 @@ NOISES = {"normal": normal, "bimodal": bimodal}
 def copies(side: int, noise: str, number: int, part: int) -> Copies:
     """The training (0) or test (1) copies of a picture."""
     smooth = np.random.default_rng([64, number]).standard_normal((side, side))
-    labels = (images.blurs(smooth, [SCALE * side / SIDE]).ravel() > 0).astype(np.int64)
+    labels = (blurs(smooth, [SCALE * side / SIDE]).ravel() > 0).astype(np.int64)
     rng = np.random.default_rng([number, part])
     seen = [NOISES[noise](labels, rng) for _ in range(COUNT)]
     graph = ms.grid(side, side)

@@ -28,12 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import mlestruct as ms
-from mlestruct import images
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import implicit, mle_struct, procedural
 from papers._run import Row, Setting
-from papers.gradients import gradient_histograms
 from papers.mle_struct.clock import reached, rounds_of
+from papers.pixels import blurs, centres, gradient_histograms, indicators
 
 Array = NDArray[np.float64]
 RHO, SWEEPS, COLOURS, LEVELS = 0.5, 5, 30, (0.1, 0.01)
@@ -139,7 +138,7 @@ def parts(folder: Path, count: int | None, block: int) -> tuple[Part, Part]:
         part: [reads(folder / part, name, block) for name, of in listed if of == part][:count]
         for part in ("train", "test")
     }
-    palette = images.centres(np.concatenate([p.reshape(-1, 3) for p, _ in seen["train"]]), COLOURS)
+    palette = centres(np.concatenate([p.reshape(-1, 3) for p, _ in seen["train"]]), COLOURS)
     rows = {part: [described(photo) for photo, _ in pairs] for part, pairs in seen.items()}
     mean, turn = whitening(np.concatenate(rows["train"]))
     found = []
@@ -177,7 +176,7 @@ def described(photo: Array) -> Array:
     rows, columns = photo.shape[:2]
     y, x = np.meshgrid(np.linspace(-1, 1, rows), np.linspace(-1, 1, columns), indexing="ij")
     place = np.stack([y, x, y * y, x * x, x * y], axis=2)
-    found = [images.blurs(photo), gradient_histograms(photo), place]
+    found = [blurs(photo), gradient_histograms(photo), place]
     return np.concatenate(found, axis=2).reshape(rows * columns, -1)
 
 
@@ -188,7 +187,7 @@ def whitening(rows: Array) -> tuple[Array, Array]:
 
 
 def nearest(photo: Array, palette: Array) -> Array:
-    return np.asarray(images.indicators(photo.reshape(-1, 3), palette).toarray())
+    return np.asarray(indicators(photo.reshape(-1, 3), palette).toarray())
 
 
 def contrasts(photo: Array) -> Array:

@@ -168,17 +168,6 @@ def test_examples_must_have_the_same_features(rng):
         model.predict([(frame, [(0, 1)], [[1.0]])])
 
 
-def test_weights_of_an_adjacency_matrix_are_features():
-    matrix = np.array([[0, 0.5, 0], [0.5, 0, 2.0], [0, 0, 0]])
-    for given in (matrix, sp.csr_array(matrix)):
-        graph = ms.Graph.from_adjacency(np.zeros((3, 1)), given)
-        assert graph.edges.tolist() == [[0, 1], [1, 2]]
-        assert graph.ties.tolist() == [[0.5], [2.0]]
-    matrix[2, 1] = 3.0
-    with pytest.raises(ValueError, match=r"edge \(1, 2\) has two weights"):
-        ms.Graph.from_adjacency(np.zeros((3, 1)), matrix)
-
-
 def test_networkx_attributes_are_named_features():
     nx = pytest.importorskip("networkx")
     graph = nx.Graph()

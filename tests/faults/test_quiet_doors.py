@@ -56,16 +56,6 @@ FUNCTIONS = [
     no_image("windows", r"radius 1000000 makes 8e\+13 numbers", IMAGE, 10**6),
     *(no_image("windows", "outside", IMAGE, 1, v) for v in (np.nan, np.inf, "a", [0.0])),
     no_image("windows", r"pixel \(0, 0\) is nan", np.full((2, 2), np.nan), 1),
-    *(no_image("blurs", "scales", IMAGE, s) for s in ((), (-1,), 2, (np.inf,), (1e9,), [[1.0]])),
-    no_image("blurs", r"not \(3,\)", np.zeros(3)),
-    *(no_image("centres", "count", IMAGE, c) for c in (0, 1.5, "2", None)),
-    no_image("centres", "99 centres of 5 rows", IMAGE, 99),
-    no_image("centres", "3 centres of 5 rows, 1 of them different", np.ones((5, 2)), 3),
-    no_image("centres", "finite numbers", np.full((4, 2), np.nan), 2),
-    no_image("centres", r"\(rows, features\)", np.ones(5), 2),
-    no_image("indicators", r"\(5, 4\) beside centres of shape \(2, 3\)", IMAGE, np.ones((2, 3))),
-    no_image("indicators", "beside centres of shape", IMAGE, np.ones((0, 4))),
-    no_image("indicators", "finite", np.full((2, 4), np.nan), np.ones((2, 4))),
     *(no_image("coin_noise", "share is in 0..1", IMAGE, s, 0) for s in (1.5, -0.1, np.nan)),
     no_image("coin_noise", "pixels must be numbers", [["a"]], 0.5, 0),
     bad("f1", "entry 1 is masked", metrics.f1, np.ma.array([1, 0], mask=[0, 1]), [1, 1]),
@@ -254,15 +244,6 @@ PLAIN = {
     "a window of no radius": lambda: np.array_equal(images.windows(IMAGE, 0)[..., 0], IMAGE),
     "a radius larger than the image": lambda: images.windows(IMAGE, 9).shape == (5, 4, 361),
     "dark surroundings": lambda: images.windows(IMAGE, 1, -1)[0, 0, 0] == -1.0,
-    "a blur of nothing": lambda: np.array_equal(images.blurs(IMAGE, [0])[..., 0], IMAGE),
-    "a blur beyond the image": lambda: np.ptp(images.blurs(IMAGE, [500.0])) < np.ptp(IMAGE),
-    "as many centres as rows": lambda: (
-        sorted(images.centres(np.eye(3), 3).tolist()) == sorted(np.eye(3).tolist())
-    ),
-    "one centre is the mean": lambda: np.allclose(images.centres(IMAGE, 1), IMAGE.mean(axis=0)),
-    "rows that are centres": lambda: (
-        images.indicators(np.eye(3), np.eye(3)).toarray().tolist() == np.eye(3).tolist()
-    ),
     "no coin at all": lambda: np.array_equal(images.coin_noise(IMAGE > 0.5, 0, 1), IMAGE > 0.5),
     "no noise at all": lambda: np.array_equal(images.coin_noise(IMAGE, 0, 1), IMAGE),
     "labels of truth": lambda: metrics.f1([True, False], [True, True], True).recall == 1.0,

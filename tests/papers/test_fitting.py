@@ -15,7 +15,7 @@ from papers.fitting.digits import digits, ink, iterations, strokes
 from papers.fitting.entropies import early, entropies, settled
 from papers.fitting.scenes import scenes
 from papers.fitting.window import window
-from papers.gradients import gradient_histograms
+from papers.pixels import blurs, centres, gradient_histograms, indicators
 
 EXPERIMENTS = (
     digits,
@@ -52,3 +52,20 @@ def test_gradients_fall_in_the_bin_of_their_direction() -> None:
         assert found.sum() == pytest.approx(1.0)
     both = gradient_histograms(ramp + ramp.T, scales=(1, 2))[10, 10]
     np.testing.assert_allclose(both[[1, 9]], np.sqrt(2), rtol=1e-3)
+
+
+def test_blurs_keep_the_mean_and_the_channels(rng: np.random.Generator) -> None:
+    image = rng.standard_normal((6, 7, 3))
+    found = blurs(image, scales=(0, 3))
+    np.testing.assert_array_equal(found[:, :, :3], image)
+    assert found[:, :, 3:].std() < 0.5 * image.std()
+    np.testing.assert_allclose(blurs(np.full((5, 5), 2.0)), 2.0)
+
+
+def test_clusters_are_found_and_indicated(rng: np.random.Generator) -> None:
+    points = np.concatenate([rng.normal(k, 0.1, (20, 2)) for k in (0, 5, 9)])
+    middles = centres(points, 3)
+    np.testing.assert_allclose(np.sort(middles[:, 0]), [0, 5, 9], atol=0.2)
+    ones = indicators(points, middles).toarray()
+    assert (ones.sum(axis=1) == 1).all()
+    assert ones.sum(axis=0).tolist() == [20, 20, 20]

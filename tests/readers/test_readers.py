@@ -8,7 +8,8 @@ import pytest
 import mlestruct as ms
 from mlestruct.errors import DataWarning
 from mlestruct.features import Shared, Tied
-from mlestruct.readers import Attributes, bio_chain, read_columns
+from mlestruct.readers import Attributes, read_columns
+from mlestruct.readers.transitions import ForbiddenTags
 
 TAGS = ["B-loc", "B-per", "I-loc", "I-per", "O"]
 
@@ -56,11 +57,12 @@ def test_bio_chains_allow_exactly_the_well_formed():
             for b, t in zip(before, tags, strict=True)
         )
 
-    graph, free = bio_chain(TAGS)(3), ms.chain(3, len(TAGS))
+    free = ms.chain(3, len(TAGS))
+    graph = ForbiddenTags.of(TAGS, "bio").applied(free)
     for states in np.ndindex(5, 5, 5):
         allowed = bool(graph.contains(free.encode(states)))
         assert allowed == well_formed([TAGS[k] for k in states]), states
-    assert (bio_chain(["O", "B-x"])(3).fixed == -1).all()
+    assert not ForbiddenTags.of(["O", "B-x"], "bio")
 
 
 def sentences():

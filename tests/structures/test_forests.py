@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from mlestruct.readers import bio_chain
+from mlestruct.readers.transitions import ForbiddenTags
 from mlestruct.structures import FactorGraph, chain
 from mlestruct.structures.forests import uniform
 
@@ -37,7 +37,8 @@ def test_each_entry_has_its_share_of_the_labellings(share, rng):
 
 
 def test_well_formed_tags_need_no_question_to_the_oracle():
-    tags = bio_chain(["O", "B-x", "I-x", "B-y", "I-y"])(30)
+    labels = ["O", "B-x", "I-x", "B-y", "I-y"]
+    tags = ForbiddenTags.of(labels, "bio").applied(chain(30, len(labels)))
     point = tags.interior()
     assert tags.contains(point)
     assert ((point == 0) == tags.closed()).all()
