@@ -23,7 +23,6 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "FrankWolfe.run": "solve(dual, oracle, told=function) calls the function after every round",
     "mlestruct.learners.Model": "mlestruct.learners.Found is what a fit has come to",
     "mlestruct.engine.Maker": "engines ask parts of the examples, see mlestruct.engine.Shard",
-    "RoommateModel(workers=)": "one cohort is learned from in one thread",
     "RoommateModel(outcomes=)": "weight= names a column of numbers",
     "RoommateModel(unpaired=)": "notes_ counts people without a pair, who are left out",
     "--outcomes": "--weight names a column of numbers",

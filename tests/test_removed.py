@@ -28,7 +28,6 @@ USES = {
     "RoommateModel(extra=)": lambda: ms.RoommateModel(extra={}),
     "evaluate(truth=)": lambda: ms.RoommateModel().evaluate([], [], truth=len),
     "evaluate(evidence=)": lambda: ms.RoommateModel().evaluate([], [], evidence=True),
-    "RoommateModel(workers=)": lambda: ms.RoommateModel(workers=4),
     "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
     "RoommateModel(unpaired=)": lambda: ms.RoommateModel(unpaired="refuse"),
     "mlestruct.doctor": lambda: ms.doctor,
@@ -73,8 +72,8 @@ def test_a_removed_name_says_what_serves_instead(name):
 
 
 def test_a_removed_setting_is_refused_where_it_is_set():
-    with pytest.raises(ValueError, match="one thread"):
-        ms.RoommateModel().set_params(workers=2)
+    with pytest.raises(ValueError, match="features of your own"):
+        ms.RoommateModel().set_params(extra={})
     with pytest.raises(ValueError, match="engine='dask'"):
         ms.MatchingModel(engine="processes").fit([[[[1.0]]]], [[0]])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -89,6 +89,8 @@ class Trainable(Parameters):
     """An array of so many axes is one example, not a list of them."""
     learns: ClassVar[tuple[str, ...]] = ()
     """The attributes that :meth:`prepare` makes."""
+    private: ClassVar[bool] = False
+    """Whether nobody but its owner may read a model's file."""
     instead: ClassVar[str] = "learn from the examples of which every label is known, and give those"
     """What to do for intervals where labels are missing."""
 
@@ -110,6 +112,10 @@ class Trainable(Parameters):
     def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
         """The batch to learn from, its parts weighed where ``given`` or settings say so."""
         return batch
+
+    def divided(self, given: Given) -> Iterable[tuple[Given, Given]]:
+        """Examples to learn from, and those held out to choose alpha by, in turn."""
+        return held_out(self, given)
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         """The structure of every example."""
@@ -226,7 +232,7 @@ class Trainable(Parameters):
         table, missed, work, tried = np.zeros((1, 0)), list[float](), copy.copy(model), alphas
         try:
             if several and judge is None:
-                parts = [work._learn(*part, alphas, loop) for part in held_out(work, given)]
+                parts = [work._learn(*part, alphas, loop) for part in work.divided(given)]
                 table = np.concatenate([scores for scores, _ in parts], axis=1)
                 missed = [alpha for _, more in parts for alpha in more]
                 alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
@@ -425,7 +431,8 @@ class Trainable(Parameters):
         model = Found(self.coef_, self.certificate_, short=self._short, **known)
         how = self.alpha_, self.alpha_scores_, self.notes_, self.scale_, self._columns
         fitted = StoredFit(model, *how)
-        write(path, type(self).__name__, self.get_params(), fitted, self.stored())
+        kind, settings = type(self).__name__, self.get_params()
+        write(path, kind, settings, fitted, self.stored(), self.private)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **again: Any) -> Self:

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from mlestruct import Certificate, limits
-from mlestruct.errors import DataWarning, not_fitted, outside, refuse_removed
-from mlestruct.estimators import stored
-from mlestruct.estimators.convergence import Ending
-from mlestruct.estimators.params import Parameters
-from mlestruct.estimators.stored import StoredFit
-from mlestruct.learners import Found, Interrupted
-from mlestruct.learning.checkpoints import Unwritten
-from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
-from mlestruct.progress import Show, watcher
+from mlestruct import Batch, limits
+from mlestruct.errors import DataWarning, outside, refuse_removed
+from mlestruct.estimators.base import Estimator
+from mlestruct.estimators.examples import Given, alphas_of
+from mlestruct.features import Pairs
+from mlestruct.inference.sandwich import Sandwich
+from mlestruct.learners import Found, mle_struct
+from mlestruct.learning.loop import AnyCheckpoint
 from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import table
 from mlestruct.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
-from mlestruct.roommates.learning import (
-    Knowledge,
-    Questions,
-    Sample,
-    learn,
-    logistic,
-    marks,
-    sandwich,
-)
-from mlestruct.roommates.observed import ColumnNames, Larger, blocks_of, read_pairs
-from mlestruct.roommates.people import Missing, People, ids_of
+from mlestruct.roommates.learning import Questions, logistic, marks
+from mlestruct.roommates.observed import ColumnNames, Larger, ObservedGroup, blocks_of, read_pairs
+from mlestruct.roommates.people import Group, Missing, People, ids_of
 from mlestruct.roommates.questionnaire import (
     Answers,
     Names,
@@ -46,12 +36,12 @@ from mlestruct.roommates.questionnaire import (
     survey,
 )
 from mlestruct.roommates.summary import ContrastTable, RoommateSummary
-from mlestruct.storage.digest import shown
+from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
     from mlestruct.roommates.evaluation import Evaluation, Held
-    from mlestruct.roommates.pairing import Decision
+    from mlestruct.roommates.pairing import Decision, Pairing
     from mlestruct.roommates.plan import Explanation, Plan
     from mlestruct.roommates.rooms import Consent, Fixed, Rule
 
@@ -62,10 +52,30 @@ ALLOWED = {
     "larger": ("refuse", "leave_out"),
 }
 UNKNOWN = ("refuse", "neutral", "nearest")
+GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
+
+
+@dataclass(frozen=True)
+class Hall:
+    """The people of one group as an example, in rows of the table of people."""
+
+    people: People
+    members: Ints
+    key: tuple[Any, ...]
+    """What they have in common."""
+
+
+@dataclass(frozen=True)
+class Sample(Given):
+    """Groups to learn from, with the questions, and what a fit keeps of the tables."""
+
+    asked: Questions | None = None
+    notes: tuple[str, ...] = ()
+    agreed: tuple[Agreement, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class RoommateModel(Parameters):
+class RoommateModel(Estimator):
     """Learns from observed pairs which answers go together, and pairs up new people.
 
     Columns are named by themselves or by patterns (``"q*"``). ``ordinal`` answers are numbers
@@ -91,14 +101,12 @@ class RoommateModel(Parameters):
     counts as an average one, or as the ``nearest`` number; for all questions or by column.
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
-    entropy: ½ bounds log Z from above, 1 is Bethe. ``tol`` is the relative gap to certify.
-    ``max_seconds`` bounds each call that takes long (``fit``, ``assign``, ``probabilities``,
-    ``explain``, ``evaluate``), unless the call names its own: then a warning says what was cut.
-    ``progress`` shows a bar (default: where somebody watches), or is a function told of each round.
-
-    After ``fit``: ``coef_``, ``names_``, ``certificate_``, ``history_``, ``n_iter_``, ``alpha_``,
-    ``alpha_scores_``, ``converged_`` (it reached ``tol``; else a warning), ``notes_`` (what was
-    left out).
+    entropy: ½ bounds log Z from above, 1 is Bethe. ``max_seconds`` bounds each call that takes long
+    (``fit``, ``assign``, ``probabilities``, ``explain``, ``evaluate``), unless the call names its
+    own: then a warning says what was cut. ``progress`` shows a bar (default: where somebody
+    watches), or is a function told of each round. Other settings, and what a fit leaves, are those
+    of :class:`Estimator`, for which a table of people is X and one of pairs is y: an example is a
+    group of people. ``notes_`` say what was left out.
 
     >>> people = [{"id": i, "tidy": i % 3} for i in range(6)]
     >>> model = RoommateModel(ordinal="tidy").fit(people, [(0, 3), (1, 4), (2, 5)])
@@ -124,15 +132,11 @@ class RoommateModel(Parameters):
     no_answer: NoAnswer = ()
     missing: Missing = "refuse"
     unknown: Unknown | Mapping[str, Unknown] = "refuse"
-    alpha: float | Sequence[float] = 1.0
-    rho: float = 0.5
+    rho: Any = 0.5
     tol: float = 1e-9
-    max_seconds: float | None = None
-    progress: Show = None
-    coef_: Array = field(init=False)
-    certificate_: Certificate = field(init=False)
+    private: ClassVar[bool] = True
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         people: Any,
         pairs: Any = None,
@@ -149,61 +153,27 @@ class RoommateModel(Parameters):
         ended goes on, bit for bit; Ctrl-C leaves the model of the last round. After ``max_seconds``
         the best weights so far are kept, with a looser certificate and rougher errors.
         """
-        with self._limited(max_seconds, "fit"):
-            return self._fit(people, pairs, checkpoint)
-
-    def _limited(self, max_seconds: float | None, call: str) -> limits.limited:
-        """The limit of one call: as asked for, or the model's own."""
-        seconds = self.max_seconds if max_seconds is None else max_seconds
-        return limits.limited(seconds, f"{type(self).__name__}.{call}")
-
-    def _fit(self, people: Any, pairs: Any, checkpoint: AnyCheckpoint) -> Self:
-        self._check_settings()
-        sample, asked, known_again, notes, agreed, cohorts = self._sampled(people, pairs)
-        baseline = logistic(sample)
-        show = watcher("roommates", self.progress)
-
-        def keep(model: Found, alpha: float, tried: list[tuple[float, float]]) -> None:
-            if model.short == "seconds":
-                notes.append("max_seconds ended the fit: errors of weights are rough")
-            tau = model.tau if len(model.tau) else None
-            errors = sandwich(sample, model.theta, alpha, self.rho, tau)
-            rows = [errors.contrast(row)[:4] for row in asked.contrasts.matrix]
-            told = ContrastTable(np.array(rows), errors.units, errors.rank)
-            fitted = StoredFit(model, alpha, tried)
-            self._keep(
-                Knowledge(
-                    asked, self.rho, fitted, told, baseline, known_again, notes, agreed, cohorts
-                )
-            )
-
-        given_as = self.get_params().items()
-        named = {name: shown(value) for name, value in given_as if name != "progress"}
-        loop = Loop.begin(checkpoint, type(self).__name__, lambda: named)
-        try:
-            settings = self.alpha, self.rho, self.tol
-            model, alpha, tried, missed = learn(sample, *settings, show, loop)
-            keep(model, alpha, tried)
-        except (Interrupted, Unwritten) as ended:
-            if ended.model is not None:
-                keep(ended.model, ended.given, [])
-            raise
-        except BROKEN as error:
-            loop.blame(error)
-            raise
-        loop.keep()
-        missed = [other for other in missed if other != alpha]
-        how = model.short, model.certificate, self.tol, missed
-        ending = Ending(*how, len(self.alpha_scores_), self.get_params())
-        ending.warn(type(self).__name__)
-        if ending.heard or len(self.alpha_scores_) == 1:  # else the choice of alpha was cut short
-            limits.told()
+        with self._limited(max_seconds):
+            sample = self._sampled(people, pairs)
+            try:
+                self._fit(sample, None, None, checkpoint)
+            except limits.OutOfTime:
+                limits.note("no time was left to choose alpha, and the first was taken")
+                asked, self.alpha = self.alpha, float(alphas_of(self.alpha)[0])
+                try:
+                    self._fit(sample, None, None, None)
+                finally:
+                    self.alpha = asked
+            finally:
+                if "_found" in vars(self):  # also where Ctrl-C ended the fit
+                    self._look_back(sample, vars(self).pop("_found"))
+            if self._short or not self.alpha_scores_:  # else the choice of alpha was cut short
+                limits.told()
         return self
 
-    def _sampled(
-        self, people: Any, pairs: Any
-    ) -> tuple[Sample, Questions, Ints, list[str], tuple[Agreement, ...], tuple[str, ...]]:
-        """The sample, its questions, digests of its pairs, notes, where all agree, cohorts."""
+    def _sampled(self, people: Any, pairs: Any) -> Sample:
+        """Tables of people and of who shares as examples, checked."""
+        self._check_settings()
         given = table(people, [self.id, *self._groups])
         homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
         taken = [self.id, *self._groups, *homes]
@@ -213,7 +183,7 @@ class RoommateModel(Parameters):
         idle, given = idle_codes(given, codes), given.without(codes)
         known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
-        observed = read_pairs(pairs, everybody, self._columns)
+        observed = read_pairs(pairs, everybody, self._sharing)
         blocks, left_out = blocks_of(observed, everybody)
         decided = {*taken, *roles_of(given.names, {"mix": self.mix}, ())}
         columns = {name: given.columns[name] for name in given.names if name not in decided}
@@ -229,13 +199,110 @@ class RoommateModel(Parameters):
         asked = Questions(known, self.answers, self.missing == "neutral")
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
-        sample = Sample.of(everybody, blocks, asked.questions)
-        again = marks(everybody, np.concatenate([b.members[b.pairs] for b in blocks]))
-        keys = [block.group.key[0] for block in blocks if self.cohort is not None]
-        cohorts = tuple(dict.fromkeys(str(written(key)) for key in keys))
-        return sample, asked, again, notes + left_out, agreed, cohorts
+        halls, seen = (
+            [Hall(everybody, b.members, b.group.key) for b in blocks],
+            [b.pairs for b in blocks],
+        )
+        return Sample(
+            halls,
+            seen,
+            range(len(halls)),
+            halls,
+            weight=np.array([block.weight for block in blocks]),
+            asked=asked,
+            notes=(*notes, *left_out),
+            agreed=agreed,
+        )
+
+    def taken(self, X: Any, y: Any) -> Given:
+        """A fitted model's groups: all, or those of people in pairs; or examples of its own."""
+        if isinstance(X, list) and all(isinstance(x, Hall) for x in X):
+            return Given(X, y, range(len(X)), X)
+        if y is None:
+            read = self._read(X)
+            halls = [Hall(read, group.members, group.key) for group in read.groups]
+            return Given(halls, None, range(len(halls)), halls)
+        read, blocks, _ = self._observed(X, y)
+        halls = [Hall(read, block.members, block.group.key) for block in blocks]
+        return Given(halls, [block.pairs for block in blocks], range(len(halls)), halls)
+
+    def prepare(self, given: Given) -> Given:
+        assert isinstance(given, Sample)
+        assert given.asked is not None
+        self.asked_, self.agreed_, self._noted = given.asked, given.agreed, given.notes
+        keys = [hall.key[0] for hall in given.X if self.cohort is not None]
+        self.cohorts_ = tuple(dict.fromkeys(str(written(key)) for key in keys))
+        return given
+
+    def divided(self, given: Given) -> Iterator[tuple[Given, Given]]:
+        """All other cohorts, and this one, in turn: the first of the columns that part people."""
+        keys = [hall.key[:1] for hall in given.X]
+        cohorts = list(dict.fromkeys(keys))
+        if len(cohorts) < 2:
+            raise ValueError("several alphas need two cohorts or more: each is held out in turn")
+        for number, cohort in enumerate(cohorts):
+            if number and limits.late():
+                limits.note(f"alpha was chosen by {number} of the held-out cohorts alone")
+                return
+            mine = np.array([key == cohort for key in keys])
+            yield given.part(np.flatnonzero(~mine)), given.part(np.flatnonzero(mine))
+
+    def structures(self, X: Sequence[Hall]) -> list[Matching]:
+        return [Matching(len(hall.members) + len(hall.members) % 2) for hall in X]
+
+    def _pairs(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
+        """What every two people's answers are worth to each weight; an empty bed has none."""
+        beds = [((0, len(hall.members) % 2), (0, 0)) for hall in X]
+        codes = [np.pad(hall.people.codes[hall.members], bed, constant_values=-1)
+                 for hall, bed in zip(X, beds, strict=True)]  # fmt: skip
+        return Pairs.of(batch, codes, self.asked_.questions_for(np.concatenate(codes)))
+
+    def features(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
+        """The same but for what all perfect matchings have."""
+        return self._pairs(batch, X).near()
+
+    def present(self, x: Hall, outcome: Any) -> list[tuple[Any, Any]]:
+        """The pairs as ids."""
+        ids = [x.people.ids[row] for row in x.members.tolist()]
+        twos = [(a, int(b)) for a, b in enumerate(outcome) if a < b < len(ids)]
+        return [(ids[a], ids[b]) for a, b in twos]
+
+    def shape(self, x: Hall, structure: Any, flat: Array) -> Array:
+        """A table of people and people; who stays alone is in no pair."""
+        out = np.zeros((structure.n_nodes,) * 2)
+        out[tuple(structure.ends.T)] = flat
+        return (out + out.T)[: len(x.members), : len(x.members)]
+
+    def names(self) -> list[str]:
+        self._check_fitted()
+        return self.asked_.names
+
+    def _keep(self, model: Found, alpha: float, d: int) -> None:
+        super()._keep(model, alpha, d)
+        self._found = model
+
+    def _look_back(self, given: Given, model: Found) -> None:
+        """What a model keeps of the pairs it learned from."""
+        batch, features = self._problem(given.X, given.y, given.weight)
+        dual = mle_struct(self.rho, regulariser=self.alpha_).dual(batch, features)
+        tau = model.tau
+        if not len(tau):
+            tau = self._inference().marginals(batch, features.potentials(model.theta)).tau
+        errors = Sandwich.of(dual, model.theta, tau)
+        rows = [errors.contrast(row)[:4] for row in self.asked_.contrasts.matrix]
+        self.told_ = ContrastTable(np.array(rows), errors.units, errors.rank)
+        self.logistic_ = logistic(batch, self._pairs(batch, given.X))
+        twos = [hall.members[pairs] for hall, pairs in zip(given.X, given.outcomes, strict=True)]
+        self.marks_ = marks(given.X[0].people, np.concatenate(twos))
+
+    def _notes(self, batch: Any, features: Any) -> list[str]:
+        cut = "max_seconds ended the fit: errors of weights are rough"
+        return [*([cut] if self._short == "seconds" else []), *self._noted]
 
     def _check_settings(self) -> None:
+        for name in GIVEN:
+            if getattr(self, name) != self._defaults()[name]:
+                raise ValueError(f"{name}= is not for room-mates, which learn by mle_struct")
         for name, allowed in ALLOWED.items():
             if getattr(self, name) not in allowed:
                 words = " or ".join(map(repr, allowed))
@@ -252,41 +319,22 @@ class RoommateModel(Parameters):
         codes = _by_column("no_answer", self.no_answer, columns)
         return {name: values for name, given in codes.items() if (values := listed(given))}
 
-    def _keep(self, known: Knowledge) -> None:
-        fitted, model = known.fitted, known.fitted.model
-        self.coef_, self.certificate_, self.history_ = model.theta, model.certificate, model.history
-        self.n_iter_, self.route_ = len(model.history), model.route
-        self.converged_ = not model.short
-        self.alpha_, self.alpha_scores_ = fitted.alpha, fitted.alpha_scores
-        self.names_, self.notes_, self._knowledge = known.asked.names, known.notes, known
-
-    @property
-    def _known(self) -> Knowledge:
-        if not hasattr(self, "_knowledge"):
-            raise not_fitted(self)
-        return self._knowledge
-
-    @property
-    def cohorts_(self) -> tuple[str, ...]:
-        """The cohorts that were learned from, as text."""
-        return self._known.cohorts
-
     @property
     def roles_(self) -> dict[str, str]:
         """Every column that is used, and as what."""
         roles = {self.id: "id"} | ({} if self.cohort is None else {self.cohort: "cohort"})
         roles |= dict.fromkeys(listed(self.same), "same")
-        return roles | {answers.column: answers.role for answers in self._known.asked.answers}
+        return roles | {answers.column: answers.role for answers in self.asked_.answers}
 
     @property
     def questions_(self) -> tuple[Answers, ...]:
         """Every question that was learned from, with the answers people gave."""
-        return self._known.asked.answers
+        return self.asked_.answers
 
     @property
     def protected_(self) -> list[str]:
         """The columns that explanations do not itemise."""
-        asked = [answers.column for answers in self._known.asked.answers]
+        asked = [answers.column for answers in self.asked_.answers]
         return fitting(asked, self.protected)
 
     @property
@@ -295,7 +343,7 @@ class RoommateModel(Parameters):
         return [*([] if self.cohort is None else [self.cohort]), *listed(self.same)]
 
     @property
-    def _columns(self) -> ColumnNames:
+    def _sharing(self) -> ColumnNames:
         return ColumnNames(
             tuple(self.partners),
             self.cohort,
@@ -317,12 +365,28 @@ class RoommateModel(Parameters):
         return rules
 
     def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
-        asked = self._known.asked
-        columns = [answers.column for answers in asked.answers]
+        self._check_fitted()
+        answers = self.asked_.answers
+        columns = [own.column for own in answers]
         given = table(people, [self.id, *self._groups]).without(self._codes(columns))
-        rule: Missing = "neutral" if asked.neutral else "refuse"
+        rule: Missing = "neutral" if self.asked_.neutral else "refuse"
         instead = self._unknown(self.unknown if unknown is None else unknown, columns)
-        return People.read(given, self.id, self._groups, asked.answers, rule, instead)
+        return People.read(given, self.id, self._groups, answers, rule, instead)
+
+    def _observed(self, people: Any, pairs: Any) -> tuple[People, list[ObservedGroup], list[str]]:
+        """People, the groups of those in pairs, and in words who is left out."""
+        read = self._read(people)
+        observed = read_pairs(pairs, read, replace(self._sharing, weight=None))
+        blocks, notes = blocks_of(observed, read, "compare with")
+        return read, blocks, [*read.notes, *notes, *observed.doubts]
+
+    def pairing(self, people: People, group: Group, **rules: Any) -> Pairing:
+        """A group to pair up, under rules."""
+        from mlestruct.roommates.pairing import Pairing, Worth
+
+        codes = people.codes[group.members]
+        worth = Worth.of(self.asked_.questions_for(codes), codes, self.coef_)
+        return Pairing.of(people, group, worth, self._inference(), **rules)
 
     def assign(
         self,
@@ -359,14 +423,13 @@ class RoommateModel(Parameters):
             raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if fixed and rooms is None:
             raise ValueError("fixed= needs rooms=, a table of rooms")
-        with self._limited(max_seconds, "assign"):
+        with self._limited(max_seconds):
             read = self._read(people, unknown)
             given = None
             if rooms is not None:
                 given = rooms_of(table(rooms, ["room"]), read, self._groups, fixed or {})
-            worths = [self._known.worth(read, group.members) for group in read.groups]
             alone = [*forbid, *refused_by(read, consent)]
-            plan = Plan.of(read, worths, alone, require, given, decision, self._known.rho)
+            plan = Plan.of(self, read, alone, require, given, decision)
             self.refuse_crossed(plan, mix)
             if np.isfinite(limits.left()):
                 for pairing in plan.pairings:
@@ -375,7 +438,7 @@ class RoommateModel(Parameters):
 
     def refuse_crossed(self, plan: Plan, mix: Names = ()) -> None:
         """Raise a ValueError if a plan's homes differ where (nearly) all observed pairs agree."""
-        agreed, people = self._known.agreed, plan.people.table
+        agreed, people = self.agreed_, plan.people.table
         columns = [*dict.fromkeys((*people.names, *(one.column for one in agreed)))]
         mixed = {*roles_of(columns, {"mix": mix}, ()), *fitting(columns, self.mix)}
         refuse_crossed([one for one in agreed if one.column not in mixed], people, plan.twos)
@@ -397,10 +460,10 @@ class RoommateModel(Parameters):
         """
         from mlestruct.roommates.pairing import likely
 
-        given, known = table(people), self._known
+        given = table(people)
         read = self._read(given)
-        pairings = [known.pairing(read, group) for group in read.groups]
-        with self._limited(max_seconds, "probabilities"):
+        pairings = [self.pairing(read, group) for group in read.groups]
+        with self._limited(max_seconds):
             return given.back(likely(given.as_names(self.id), pairings, count, each))
 
     def explain(
@@ -427,7 +490,7 @@ class RoommateModel(Parameters):
             raise ValueError(f"{person!r} and {other!r} are no two people of one group")
         withheld = () if protected else self.protected_
         known = "beliefs" in pairing.__dict__
-        with self._limited(max_seconds, "explain"):
+        with self._limited(max_seconds):
             found = Explanation.of(plan.people.table, pairing, (a, b), withheld)
             if not known and limits.cut():  # what was cut short is no plan's
                 del pairing.__dict__["beliefs"]
@@ -453,14 +516,14 @@ class RoommateModel(Parameters):
         for name in removed:
             refuse_removed(f"evaluate({name}=)")
             raise TypeError(f"evaluate() has no argument {name!r}")
-        with self._limited(max_seconds, "evaluate"):
+        with self._limited(max_seconds):
             groups, notes = self._held(people, pairs)
             found = evaluate(groups, top, notes)
             if (limit := limits.cut()) is not None:
                 found = replace(found, notes=[*found.notes, limit.words()])
         return found
 
-    def score(self, people: Any, pairs: Any) -> float:
+    def score(self, people: Any, pairs: Any) -> float:  # type: ignore[override]
         """The share of people whose observed partner the best plan gives them.
 
         Of those in ``pairs``; who is in no pair is left out, as in :meth:`evaluate`.
@@ -471,17 +534,25 @@ class RoommateModel(Parameters):
 
     def _held(self, people: Any, pairs: Any) -> tuple[list[Held], list[str]]:
         """Every group of the people in pairs, to judge on; and in words who is left out."""
-        read = self._read(people)
-        columns = replace(self._columns, weight=None)
-        observed = read_pairs(pairs, read, columns)
-        blocks, notes = blocks_of(observed, read, "compare with")
-        notes += observed.doubts
-        held = [self._known.held(read, block) for block in blocks]
-        return held, [*read.notes, *notes]
+        from mlestruct.roommates.evaluation import Held
 
-    def summary(self) -> RoommateSummary:
+        (read, blocks, notes), held = self._observed(people, pairs), []
+        for block in blocks:
+            members = block.members
+            pairing = self.pairing(read, replace(block.group, members=members))
+            hall = Hall(read, members, block.group.key)
+            features = self._pairs(Batch.of(Matching(len(members)), count=1), [hall])
+            score, other = map(features.potentials, (self.coef_, self.logistic_))
+            partner = np.empty(len(members), dtype=np.int64)
+            partner[block.pairs] = block.pairs[:, ::-1]
+            known = np.isin(marks(read, members[block.pairs]), self.marks_)
+            held.append(Held(pairing, partner, score, other, int(known.sum())))
+        return held, notes
+
+    def summary(self) -> RoommateSummary:  # type: ignore[override]
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
-        return self._known.summary()
+        self._check_fitted()
+        return RoommateSummary.of(self)
 
     def report(
         self, path: str | os.PathLike[str], people: Any, pairs: Any = None, **asked: Any
@@ -496,23 +567,29 @@ class RoommateModel(Parameters):
         known = None if pairs is None else table(pairs)
         Report.of(self, table(people), known, **asked).page(path)
 
-    def save(self, path: stored.Path) -> None:
-        """Write a model file, which predicts the same bits in another process; no data, no code.
+    def stored(self) -> dict[str, Any]:
+        """What a model file holds besides the fit's own: answers that were given, and no people."""
+        return {
+            "answers": [asdict(answers) for answers in self.asked_.answers],
+            "indicators": self.asked_.indicators,
+            "neutral": self.asked_.neutral,
+            "told": tuple(self.told_),
+            "logistic": self.logistic_,
+            "marks": self.marks_,
+            "agreed": [one._asdict() for one in self.agreed_],
+            "cohorts": list(self.cohorts_),
+        }
 
-        It tells which answers were given, so nobody but its owner may read it.
-        """
-        known = self._known
-        kind, settings = type(self).__name__, self.get_params()
-        stored.write(path, kind, settings, known.fitted, known.packed(), private=True)
-
-    @classmethod
-    def load(cls, path: stored.Path, **again: Any) -> Self:
-        """A saved model."""
-        settings, fitted, learned = stored.read(path, cls.__name__, again)
-        with stored.loading(path, cls.__name__):
-            model = cls().set_params(**settings)
-            model._keep(Knowledge.unpacked(fitted, learned))
-        return model
+    def restore(self, learned: dict[str, Any]) -> None:
+        answers = tuple(Answers(**row) for row in learned["answers"])
+        self.asked_ = Questions(answers, learned["indicators"], learned["neutral"])
+        self.told_ = ContrastTable(*learned["told"])
+        self.logistic_, self.marks_ = learned["logistic"], learned["marks"]
+        self.agreed_ = tuple(
+            Agreement(**{**row, "blocks": tuple(map(tuple, row["blocks"]))})
+            for row in learned["agreed"]
+        )
+        self.cohorts_ = tuple(learned["cohorts"])
 
 
 def _by_column(name: str, given: Any, columns: Sequence[str] | None) -> dict[str, Any]:

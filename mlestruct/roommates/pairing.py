@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from mlestruct import Batch
 from mlestruct.errors import Infeasible
 from mlestruct.features import Pairs, Question
-from mlestruct.inference import Marginals, best, marginals
+from mlestruct.inference import Marginals, best
+from mlestruct.inference.choose import Inference
 from mlestruct.roommates.frames import Column, Columns
 from mlestruct.roommates.people import Group, People
 from mlestruct.roommates.rooms import Room, Rules, conflict
@@ -95,7 +96,7 @@ class Pairing:
     forbid: Ints = field(repr=False)
     require: Ints = field(repr=False)
     decision: Decision
-    rho: float
+    inference: Inference
 
     @classmethod
     def of(
@@ -103,7 +104,7 @@ class Pairing:
         people: People,
         group: Group,
         worth: Worth,
-        rho: float,
+        inference: Inference,
         rules: Rules | None = None,
         rooms: Sequence[Room] | None = None,
         decision: Decision = "map",
@@ -123,7 +124,7 @@ class Pairing:
         shared = [place[room.fixed[0]] for room in rooms or () if room.size > 1 == len(room.fixed)]
         beds = [[person, len(ids) + k] for person in shared for k in range(singles)]
         forbid = np.concatenate([forbid, np.array(beds, dtype=np.int64).reshape(-1, 2)])
-        return cls(group, ids, worth, singles, forbid, require, decision, rho)
+        return cls(group, ids, worth, singles, forbid, require, decision, inference)
 
     @cached_property
     def place(self) -> dict[int, int]:
@@ -143,7 +144,7 @@ class Pairing:
     @cached_property
     def beliefs(self) -> Marginals:
         """Every pair's pseudo-probability among these people: rules bind plans, not beliefs."""
-        return marginals(Batch.of(self.structure, count=1), self.scores, rho=self.rho)
+        return self.inference.marginals(Batch.of(self.structure, count=1), self.scores)
 
     @property
     def tau(self) -> Array:

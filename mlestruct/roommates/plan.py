@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from math import exp, isnan
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,13 @@ from mlestruct.errors import Infeasible
 from mlestruct.limits import late
 from mlestruct.results import Shown
 from mlestruct.roommates.frames import Table
-from mlestruct.roommates.pairing import Decision, Pairing, Worth
+from mlestruct.roommates.pairing import Decision, Pairing
 from mlestruct.roommates.people import People
 from mlestruct.roommates.rooms import Room, Rule, Rules, housed, needs
 from mlestruct.structures.base import Ints
+
+if TYPE_CHECKING:
+    from mlestruct.roommates.model import RoommateModel
 
 SHOWN = 20
 
@@ -78,13 +81,12 @@ class Plan(Shown):
     @classmethod
     def of(
         cls,
+        model: RoommateModel,
         people: People,
-        worths: Sequence[Worth],
         forbid: Sequence[Rule],
         require: Sequence[Rule],
         rooms: Sequence[Sequence[Room]] | None,
         decision: Decision,
-        rho: float,
     ) -> Plan:
         """Every group by itself; two people fixed to one room are a required pair."""
         given = [()] * len(people.groups) if rooms is None else [tuple(r) for r in rooms]
@@ -93,8 +95,8 @@ class Plan(Shown):
         must = (*require, *((pair[0], pair[1]) for pair in twos))
         rules = Rules.read(people, forbid, must)
         pairings = tuple(
-            Pairing.of(people, group, worth, rho, rules, None if rooms is None else own, decision)
-            for group, worth, own in zip(people.groups, worths, given, strict=True)
+            model.pairing(people, group, rules=rules, rooms=rooms and own, decision=decision)
+            for group, own in zip(people.groups, given, strict=True)
         )
         for number, pairing in enumerate(pairings):
             if number and late():

@@ -2,62 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import combinations_with_replacement
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from mlestruct import Certificate
-from mlestruct.estimators.stored import StoredFit
-from mlestruct.features import Question
 from mlestruct.inference.sandwich import PAIRS
 from mlestruct.results import Shown
-from mlestruct.roommates.questionnaire import Answers
 from mlestruct.structures.base import Array
 
+if TYPE_CHECKING:
+    from mlestruct.roommates.model import RoommateModel
+
 SHOWN = 20
-
-
-@dataclass(frozen=True)
-class Contrasts:
-    """Combinations of weights, the rows of ``matrix``, each with its column and a name.
-
-    A question with one weight has that one. A question with a weight per pair of answers has the
-    worth of each pair, less both answers' means over the people learned from, plus the mean of
-    all: whatever is added to all pairs of one answer changes no matching's probability.
-    """
-
-    columns: list[str]
-    names: list[str]
-    matrix: Array = field(repr=False)
-
-    @classmethod
-    def of(cls, answers: Sequence[Answers], questions: Sequence[Question]) -> Self:
-        """In the order of the questions' weights."""
-        columns, names, blocks = [], [], [np.empty((0, 0))]
-        for asked, question in zip(answers, questions, strict=True):
-            one = len(question.weights) == 1
-            named, block = (list(question.weights), np.eye(1)) if one else _centred(asked, question)
-            columns += [asked.column] * len(named)
-            names += named
-            blocks.append(block)
-        return cls(columns, names, np.asarray(block_diag(*blocks)))
-
-
-def _centred(asked: Answers, question: Question) -> tuple[list[str], Array]:
-    """Names, and rows (P T_w Pᵀ)_ab over the weights w, with P = I − 1 shareᵀ."""
-    count = len(asked.levels)
-    project = np.eye(count) - asked.share
-    tables = project @ question.tables[:, :count, :count] @ project.T
-    low, high = np.array(list(combinations_with_replacement(range(count), 2))).T
-    names = [
-        f"{asked.column} {asked.levels[a]} with {asked.levels[b]}"
-        for a, b in zip(low, high, strict=True)
-    ]
-    return names, tables[:, low, high].T
 
 
 class PairContrast(NamedTuple):
@@ -103,32 +61,19 @@ class RoommateSummary(Shown):
     seconds: float
 
     @classmethod
-    def of(
-        cls, contrasts: Contrasts, told: ContrastTable, fitted: StoredFit, notes: list[str]
-    ) -> Self:
+    def of(cls, model: RoommateModel) -> Self:
         """Contrasts whose error is infinite are those that the pairs do not identify."""
-        known, lost = [], []
-        rows = zip(contrasts.columns, contrasts.names, told.rows.tolist(), strict=True)
+        known, lost, contrasts = [], [], model.asked_.contrasts
+        rows = zip(contrasts.columns, contrasts.names, model.told_.rows.tolist(), strict=True)
         for column, name, numbers in rows:
             if np.isinf(numbers[1]):
                 lost.append(name)
             else:
                 known.append(PairContrast(column, name, *numbers))
-        calls, seconds, *_ = fitted.model.history[-1]
-        proof, tried = fitted.model.certificate, fitted.alpha_scores
-        return cls(
-            known,
-            lost,
-            told.pairs,
-            told.rank,
-            notes,
-            proof,
-            proof.bound,
-            fitted.alpha,
-            tried if len(tried) > 1 else [],
-            calls,
-            seconds,
-        )
+        calls, seconds, *_ = model.history_[-1]
+        proof, told, scores = model.certificate_, model.told_, model.alpha_scores_
+        counts = told.pairs, told.rank, model.notes_
+        return cls(known, lost, *counts, proof, proof.bound, model.alpha_, scores, calls, seconds)
 
     @property
     def sure(self) -> bool:
@@ -192,8 +137,8 @@ class RoommateSummary(Shown):
 
     def _alpha(self) -> str:
         path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
-        chosen = f", chosen by the log-likelihood of held-out cohorts ({path})" if path else ""
-        return f"alpha {self.alpha:g}{chosen}; {self.certificate}"
+        told = f" (held-out log-likelihoods: {path})" if path else ""
+        return f"alpha {self.alpha:g}{told}; {self.certificate}"
 
 
 def _line(c: PairContrast) -> str:

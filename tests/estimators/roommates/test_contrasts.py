@@ -16,7 +16,7 @@ def rich(year):
 
 
 def test_adding_a_number_to_one_answers_pairs_changes_no_contrast(rich, rng) -> None:
-    asked = rich._known.asked
+    asked = rich.asked_
     at = 0
     for question in asked.questions:
         own = asked.contrasts.matrix[:, at : at + len(question.weights)]
@@ -30,7 +30,7 @@ def test_adding_a_number_to_one_answers_pairs_changes_no_contrast(rich, rng) -> 
 
 def test_a_contrast_is_the_worth_of_its_answers_among_many_people(rich) -> None:
     """Centring over a group of a million copies of the people comes to the same."""
-    asked, theta = rich._known.asked, rich.coef_
+    asked, theta = rich.asked_, rich.coef_
     values = asked.contrasts.matrix @ theta
     question, answers = asked.questions[0], asked.answers[0]
     table = np.tensordot(theta[: len(question.weights)], question.tables, 1)

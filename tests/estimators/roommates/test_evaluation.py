@@ -34,7 +34,7 @@ def test_areas_by_hand(fitted, held) -> None:
     marginal = np.array([r["probability"] for r in rows])
     assert found.auc["marginal"] == pytest.approx(area(marginal, marginal[hit]))
     columns = {p["id"]: p for p in people}
-    weights = dict(zip(fitted.names_, fitted.coef_, strict=True))
+    weights = dict(zip(fitted.names(), fitted.coef_, strict=True))
 
     def learned(a, b):
         one, other = columns[a], columns[b]

@@ -53,7 +53,7 @@ def test_a_name_beats_a_pattern_and_the_rest_is_ignored_in_words() -> None:
     assert model.roles_ == {"id": "id", "q1": "ordinal", "q2": "binary"}
     assert "ignored: tidy, essay" in model.notes_
     assert "all answers alike, so not used: q3" in model.notes_
-    assert model.names_ == ["q1 |difference|", "q2 same"]
+    assert model.names() == ["q1 |difference|", "q2 same"]
 
 
 def test_later_tables_hold_what_the_first_held(fitted, year) -> None:
@@ -86,9 +86,7 @@ def test_a_missing_answer_favours_nobody(year) -> None:
     people, pairs = year(16, seed=3)
     settings = {"ordinal": "tidy", "categorical": "diet", "answers": True, "missing": "neutral"}
     model = RoommateModel(**settings).fit(people, pairs)
-    for answers, question in zip(
-        model._known.asked.answers, model._known.asked.questions, strict=True
-    ):
+    for answers, question in zip(model.asked_.answers, model.asked_.questions, strict=True):
         project = np.eye(len(answers.levels) + 1) - np.append(answers.share, 0.0)
         for table in question.tables:
             assert np.abs((project @ table @ project.T)[-1]).max() < 1e-12

@@ -56,7 +56,7 @@ def test_ticks_are_refused_until_blanks_are_said(role, mark, no):
         row["smokes"] = no if row["smokes"] is None else mark
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # that "-" may be no answer
-        assert any("smokes" in name for name in ticked.fit(people, pairs).names_)
+        assert any("smokes" in name for name in ticked.fit(people, pairs).names())
 
 
 def fitted():
