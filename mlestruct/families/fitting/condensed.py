@@ -7,17 +7,18 @@ all three are steps of one kind of linear system, in which tables are eliminated
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.errors import Unserved
+from mlestruct.inference.mean_field import compiled as plan
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.native._door import CondensedGraph, CondensedPoints, step_condensed
+from mlestruct.native._door import CondensedPoints, step_condensed
 from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.entropy import Rho, counting_numbers
@@ -127,19 +128,28 @@ class PolytopeStep(NamedTuple):
     least: Array
 
 
-class LocalPolytope(NamedTuple):
+class LocalPolytope:
     """A graph as steps need it, and the constraints of tables: A b = d.
 
-    Rows of A are the states of all slots (a factor's sum less the variable's marginal), then the
-    factors' totals. ``even`` has uniform tables, which begin at ``tables``.
+    Rows of A are the states of all slots: a factor's sum less the variable's marginal. ``even`` has
+    uniform tables, which begin at ``tables``. Variables take turns such that the systems of steps
+    are narrow bands: ``begin`` says where each one's unknowns are.
     """
 
-    kernel: CondensedGraph
-    A: sp.csr_array
-    transposed: sp.csr_array
-    d: Array
-    tables: Ints
-    even: Array
+    def __init__(self, graph: FactorGraph) -> None:
+        self.plan, interior = plan(graph), graph.interior()
+        assert interior is not None
+        self.even, self.A = interior, graph.constraints().A[graph.n_nodes :]
+        self.transposed = sp.csr_array(self.A.T)
+        self.tables = np.concatenate([graph.node_start[:-1], graph.table_start[:-1]])
+        n, near, start = graph.n_nodes, self.plan.near, self.plan.near_start
+        beside = sp.csr_array((np.ones(len(near)), near, start), shape=(n, n))
+        order, each = reverse_cuthill_mckee(beside, symmetric_mode=True), graph.cards - 1
+        self.begin = np.empty(n, dtype=np.int64)
+        self.begin[order] = np.cumsum(each[order]) - each[order]
+        last = self.begin + each - 1
+        apart = np.repeat(last, np.diff(start)) - self.begin[near]
+        self.width = int(max(apart.max(initial=0), each.max()))
 
     def charge(self, price: Array) -> Any:
         """What each row's prices of constraints ask of every coordinate."""
@@ -147,9 +157,10 @@ class LocalPolytope(NamedTuple):
 
     def step(self, b: Array, slope: Array, curve: Array) -> PolytopeStep:
         """The change of each row that minimises ½ Σ curve·Δ² + slope·Δ within the polytope."""
-        found = PolytopeStep(np.empty(b.shape), np.zeros((len(b), len(self.d))), np.empty(len(b)))
-        points = CondensedPoints(len(b), b.shape[1], b, slope, curve)
-        step_condensed(self.kernel, points, *found)
+        count, prices = len(b), self.A.shape[0]
+        found = PolytopeStep(np.empty(b.shape), np.zeros((count, prices)), np.empty(count))
+        points = CondensedPoints(count, b.shape[1], b, slope, curve)
+        step_condensed(self.plan, self.begin, self.width, points, *found)
         return found
 
 
@@ -165,7 +176,7 @@ class OptimaSearch:
         self.nodes = slice(0, int(graph.node_start[-1]))
         count = len(score)
         self.b, self.slack = np.tile(self.ready.even, (count, 1)), np.zeros(score.shape)
-        self.price, self.gap = np.zeros((count, len(self.ready.d))), np.full(count, np.nan)
+        self.price, self.gap = np.zeros((count, self.ready.A.shape[0])), np.full(count, np.nan)
         self.left = np.full(count, steps)  # of the steps that may still be taken
 
     def resume(self, b: Array, slack: Array, gap: Array) -> None:
@@ -275,7 +286,7 @@ class OptimaSearch:
         """How far each row is from its optimum at most, by the prices of its last step.
 
         F is convex on the local polytope: F(b) − F(s) ≤ ⟨F′(b), b − s⟩, and any prices y of the
-        constraints A s = d leave a maximum per table, the sum over tables of max r − ⟨r, b⟩ with
+        constraints A s = 0 leave a maximum per table, the sum over tables of max r − ⟨r, b⟩ with
         r = Aᵀy − F′(b), less ⟨y, d − A b⟩. No weight need be positive: the whole is convex. In
         units of a value's size: a nat per table, and its scores'.
         """
@@ -283,7 +294,7 @@ class OptimaSearch:
         slope = self.slope(rows) - ready.charge(price)
         gain = np.add.reduceat(b * slope, ready.tables, axis=1)
         gain -= np.minimum.reduceat(slope, ready.tables, axis=1)
-        off = np.abs(price * ((ready.A @ b.T).T - ready.d)).sum(axis=1)
+        off = np.abs(price * (ready.A @ b.T).T).sum(axis=1)
         size = len(ready.tables) + 2 + np.abs(self.score[rows] * b).sum(axis=1)
         return np.asarray((gain.sum(axis=1) + off) / size)
 
@@ -348,68 +359,9 @@ def _refuse(graph: FactorGraph, weight: Array) -> None:
 
 @kept
 def compiled(graph: FactorGraph) -> LocalPolytope:
-    """One symbolic factorisation: 784 unknowns for a binary image of 28 × 28, not 7,616."""
+    """A graph's polytope: systems of 784 unknowns for a binary image of 28 × 28, not 7,616."""
     only_graphs([graph], "implicit fitting")
     if (graph.fixed >= 0).any():
         k = int(np.argmax(graph.fixed >= 0))
         raise Unserved(f"coordinate {k} is fixed; implicit fitting takes free graphs")
-    scope, scope_start = graph.scope, graph.scope_start
-    slot_start = np.append(0, np.cumsum(graph.cards[scope]))
-    free = np.append(0, np.cumsum(graph.cards - 1))
-    slots = [np.arange(free[i], free[i + 1]) for i in scope]
-    nodes = [np.arange(*ends) for ends in pairwise(free)]
-    factors = [np.concatenate(slots[first:last]) for first, last in pairwise(scope_start)]
-    cliques = nodes + factors
-    rows = np.concatenate([np.repeat(clique, len(clique)) for clique in cliques])
-    columns = np.concatenate([np.tile(clique, len(clique)) for clique in cliques])
-    position, column, reach_start, reach, places = _factor(int(free[-1]), rows, columns)
-    entry, node, slot = graph.below
-    sent, states = slot_start[slot] + node - graph.node_start[scope[slot]], int(slot_start[-1])
-    owner = np.arange(states)
-    home = owner + np.repeat(graph.node_start[scope] - slot_start[:-1], graph.cards[scope])
-    tables, first = np.arange(graph.node_start[-1], graph.size), graph.n_nodes
-    A = sp.csr_array(
-        (
-            np.concatenate([np.ones(len(sent)), -np.ones(states), np.ones(len(tables))]),
-            (
-                np.concatenate([sent, owner, states + graph.table_of[tables] - first]),
-                np.concatenate([entry, home, tables]),
-            ),
-        ),
-        shape=(states + graph.n_factors, graph.size),
-    )
-    starts = np.concatenate([graph.node_start[:-1], graph.table_start[:-1]])
-    kernel = CondensedGraph(
-        graph.n_nodes, graph.n_factors, int(free[-1]), len(sent), len(places),
-        graph.node_start, graph.table_start, scope_start, scope, slot_start, sent,
-        position, position[np.concatenate([free[:0], *slots])], places, column, reach_start, reach,
-    )  # fmt: skip
-    interior = graph.interior()
-    assert interior is not None
-    d = np.repeat([0.0, 1.0], [states, graph.n_factors])
-    return LocalPolytope(kernel, A, sp.csr_array(A.T), d, starts, interior)
-
-
-def _factor(size: int, rows: Ints, columns: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """The elimination order of a symmetric matrix, the pattern of its factor, and where its
-    entries lie there: column by column, row by row.
-    """
-    from scipy.sparse.linalg import splu
-
-    none = np.zeros(0, dtype=np.int64)
-    if not size:
-        return none, np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), none, none
-    full = sp.csc_array((np.ones(len(rows)), (rows, columns)), shape=(size, size))
-    # diagonally dominant, and nothing above 0 beside the diagonal: no entry of a factor cancels
-    full = sp.csc_array(4 * len(rows) * sp.eye_array(size) - full - full.T)
-    known = splu(full, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    position = known.perm_c.astype(np.int64)
-    lower = sp.csr_array(sp.tril(known.L, -1))
-    lower.eliminate_zeros()
-    lower.sort_indices()
-    start, reach = lower.indptr.astype(np.int64), lower.indices.astype(np.int64)
-    column = np.append(0, np.cumsum(np.bincount(reach, minlength=size)))
-    number = sp.csr_array((np.arange(1.0, len(reach) + 1), reach, start), shape=(size, size))
-    low, high = np.sort([position[rows], position[columns]], axis=0)
-    beside = np.asarray(number[high, low]).ravel().astype(np.int64) - 1
-    return position, column, start, reach, np.where(low == high, len(reach) + low, beside)
+    return LocalPolytope(graph)
