@@ -471,7 +471,7 @@ class SmallBatches(WeightDescent):
             shrunk = np.sign(pull) * np.maximum(np.abs(pull) - eta * ridge.l1 / count, 0.0)
             theta = np.clip(shrunk / (1.0 + eta * lam), ridge.lower, ridge.upper)
             self.time += 1
-        value, self.gradient = self.of_theta(theta)
+        value, self.gradient = self.function(theta)
         self.at, self.value = theta, value + ridge.value(theta)
         return True
 

@@ -82,13 +82,13 @@ class Learns:
             found = loop.found or self.run(batch, features, loop, start)
             return self._model(loop.keep(found), loop)
         except KeyboardInterrupt as ended:
-            if loop.last is None:
+            if loop.history.last is None:
                 raise
-            last = replace(loop.last, short="interrupted")
+            last = replace(loop.history.last, short="interrupted")
             raise Interrupted(self._model(last, loop), given) from ended
         except Unwritten as ended:
-            if loop.last is not None:
-                last = replace(loop.last, short=loop.last.short or "interrupted")
+            if loop.history.last is not None:
+                last = replace(loop.history.last, short=loop.history.last.short or "interrupted")
                 ended.model, ended.given = self._model(last, loop), given
             raise
         except BROKEN as error:
@@ -97,7 +97,7 @@ class Learns:
 
     def _model(self, found: Found, loop: Loop) -> Found:
         known = self.inference.recall(found.learned)
-        return replace(found, history=list(loop.history), inference=known)
+        return replace(found, history=list(loop.history.rows), inference=known)
 
     def path(
         self,

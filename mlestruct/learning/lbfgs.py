@@ -99,7 +99,7 @@ class LBFGS:
         kinks = self.kinks
         if not self.begun:
             self.begun = True
-            self.value, self.gradient = self.function(self.z)
+            self.value, self.gradient = self.evaluate(self.z)
             self.value += 0.0 if kinks is None else kinks.value(self.z)
             return True
         while True:
@@ -122,6 +122,10 @@ class LBFGS:
             if not self.pairs:
                 return False
             self.pairs = []  # stale curvature: once more, straight downhill
+
+    def evaluate(self, z: Array) -> tuple[float, Array]:
+        """The smooth function and its gradient."""
+        return self.function(z)
 
     def direction(self, g: Array, free: NDArray[np.bool_] | None = None) -> Array:
         """−H g by the two-loop recursion, on the free weights alone where some are held."""
@@ -147,7 +151,7 @@ class LBFGS:
         for _ in range(40):
             new = step * direction
             new += self.z
-            reached, gradient = self.function(new)
+            reached, gradient = self.evaluate(new)
             bent = float(gradient @ direction)
             if not reached <= self.value + 1e-4 * step * slope + 1e-15 * abs(self.value):
                 high = step
@@ -172,7 +176,7 @@ class LBFGS:
             new = kinks.project(self.z, self.z + step * direction, slope)
             promised = float(slope @ (new - self.z))
             if promised < 0:
-                reached, gradient = self.function(new)
+                reached, gradient = self.evaluate(new)
                 reached += kinks.value(new)
                 if reached <= self.value + 1e-4 * promised + 1e-15 * abs(self.value):
                     return new, reached, gradient
@@ -200,7 +204,7 @@ class WeightDescent(LBFGS):
         factor: Array | None = None,
         scale: Array | None = None,
     ) -> None:
-        self.of_theta, self.regulariser, self.factor = function, regulariser, factor
+        self.regulariser, self.factor = regulariser, factor
         self.scale = np.ones(len(regulariser)) if scale is None else scale
         z, kinks = theta * self.scale if factor is None else factor.T @ theta, None
         if not regulariser.plain:
@@ -208,7 +212,7 @@ class WeightDescent(LBFGS):
             kinks = Kinks(regulariser.l1 / self.scale, lower, upper)
         self.asked = self.at = z
         first = None if factor is None else 1.0
-        super().__init__(self.penalised, np.asarray(z), memory, kinks, first, state)
+        super().__init__(function, np.asarray(z), memory, kinks, first, state)
 
     def weights(self, z: Array) -> Array:
         """θ at z."""
@@ -217,12 +221,12 @@ class WeightDescent(LBFGS):
         ridge, theta = self.regulariser, z / self.scale
         return theta if ridge.plain else np.clip(theta, ridge.lower, ridge.upper)
 
-    def penalised(self, z: Array) -> tuple[float, Array]:
-        """The function, with the smooth part of R, in z."""
+    def evaluate(self, z: Array) -> tuple[float, Array]:
+        """The function of θ, with the smooth part of R, in z."""
         if self.late is not None and self.late():
             raise OutOfTime
         self.asked, self.at = z, self.weights(z)
-        value, gradient = self.of_theta(self.at)
+        value, gradient = self.function(self.at)
         pull = self.at - self.regulariser.prior
         pull *= self.regulariser.lam
         value += 0.5 * float(pull @ (self.at - self.regulariser.prior))
@@ -248,12 +252,30 @@ class IntegralPoint(NamedTuple):
     gradient: Array
 
 
-class SlopeDescent(WeightDescent):
-    """A descent that takes ∫ gradient from where it began for the value: it seeks gradient 0.
+class Integral:
+    """∫ gradient from where a descent stands, in the place of a function's value.
 
-    The trapezoid on each step judges it by slopes, so a truncated relaxation's value, which
-    follows another gradient, cannot stop the search. It only fences it: a point is infinite where
-    the function itself is a tenth larger, for slopes also vanish far out.
+    The trapezoid on each step judges it by slopes. The value itself only fences it: a point is
+    infinite where that is a tenth larger, for slopes also vanish far out.
+    """
+
+    def __init__(self, function: Function) -> None:
+        self.function, self.tried = function, list[IntegralPoint]()
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        own, gradient = self.function(theta)
+        base = self.tried[0] if self.tried else IntegralPoint(theta, own, own, gradient)
+        change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
+        far = own > base.own + SLACK * max(1.0, abs(base.own))
+        value = np.inf if far else base.integral + change
+        self.tried.append(IntegralPoint(theta, value, own, gradient))
+        return value, gradient
+
+
+class SlopeDescent(WeightDescent):
+    """A descent on the :class:`Integral` of the gradient: it seeks gradient 0.
+
+    A truncated relaxation's value, which follows another gradient, cannot stop it.
     """
 
     def __init__(
@@ -265,34 +287,25 @@ class SlopeDescent(WeightDescent):
         *,
         scale: Array | None = None,
     ) -> None:
-        self.tried: list[IntegralPoint] = []
-        self.function_of_theta = function
+        self.integral = Integral(function)
         steps = None if state is None else state[0]
         super().__init__(self.integral, regulariser, theta, steps, scale=scale)
         if state is not None:
-            self.tried = [IntegralPoint(super().point()[0], *state[1])]
-
-    def integral(self, theta: Array) -> tuple[float, Array]:
-        own, gradient = self.function_of_theta(theta)
-        base = self.tried[0] if self.tried else IntegralPoint(theta, own, own, gradient)
-        change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
-        far = own > base.own + SLACK * max(1.0, abs(base.own))
-        value = np.inf if far else base.integral + change
-        self.tried.append(IntegralPoint(theta, value, own, gradient))
-        return value, gradient
+            self.integral.tried = [IntegralPoint(super().point()[0], *state[1])]
 
     def step(self) -> bool:
-        moved = super().step()
+        moved, integral = super().step(), self.integral
         theta, *_ = super().point()
-        self.tried = [next(p for p in reversed(self.tried) if np.array_equal(p.theta, theta))]
+        here = next(p for p in reversed(integral.tried) if np.array_equal(p.theta, theta))
+        integral.tried = [here]
         return moved
 
     def point(self) -> tuple[Array, float, Array]:
         theta, _, lack = super().point()
-        return theta, self.tried[0].own + self.regulariser.value(theta), lack
+        return theta, self.integral.tried[0].own + self.regulariser.value(theta), lack
 
     def state(self) -> Tree:
-        return (super().state(), self.tried[0][1:]) if self.begun else None
+        return (super().state(), self.integral.tried[0][1:]) if self.begun else None
 
 
 def descents(

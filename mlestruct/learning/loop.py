@@ -100,14 +100,28 @@ Told = Callable[[Found], object] | None
 """Is told of every round of a fit, as it comes; if it returns True, the next one is the last."""
 
 
+@dataclass
+class History:
+    """Rounds of a fit, told of one after the other, and the last of them.
+
+    ``rows`` are (calls, seconds, objective, gap); ``stopped`` says that whoever is told has had
+    enough.
+    """
+
+    told: Told = None
+    rows: list[tuple[int, float, float, float]] = field(default_factory=list)
+    last: Found | None = None
+    stopped: bool = False
+
+
 class Loop:
     """The limits of a fit, whom it tells, and its place in a file, if it has one.
 
     ``tol`` is the relative gap to reach, ``seconds`` are those of the whole fit, whose loops share
     one clock; a loop inside has the ``calls`` that its caller leaves it. ``state`` is where to go
     on from, None at the start, and ``found`` the result of a loop that its file has finished.
-    ``top`` is the loop whose history this one's rounds belong to, ``before`` the result that they
-    follow there.
+    ``history`` has its rounds, those of another loop where they are told as that one's own: then
+    they follow ``before`` so many rounds and calls.
     """
 
     def __init__(
@@ -118,19 +132,13 @@ class Loop:
         calls: int | None = None,
         told: Told = None,
     ) -> None:
-        self.tol, self.rounds, self.seconds, self.calls, self.told = (
-            tol, rounds, seconds, calls, told,
-        )  # fmt: skip
-        self.origin = clock()
+        self.tol, self.rounds, self.seconds, self.calls = tol, rounds, seconds, calls
+        self.history, self.before, self.origin = History(told), (0, 0), clock()
         self.file: File | None = None
         self.record: Record = {}
         self.state: Tree = None
         self.found: Found | None = None
         self.begun = 0
-        self.top, self.before = self, (0, 0)
-        self.history: list[tuple[int, float, float, float]] = []
-        self.last: Found | None = None
-        self.stopped = False
 
     @classmethod
     def begin(cls, keeps: Any, name: str, setting: Setting = dict, **limits: Any) -> Loop:
@@ -158,7 +166,7 @@ class Loop:
         loop = Loop(**own | limits)
         loop.origin = self.origin
         if follows:
-            loop.top = self.top
+            loop.history = self.history
             loop.before = (0, 0) if after is None else (after.round + 1, after.calls)
         if self.file is None:
             return loop
@@ -178,16 +186,12 @@ class Loop:
             self.blame(error)
             raise
         if record["done"] or record["state"] is not None:
-            self.top.history[:] = [(int(row[0]), *map(float, row[1:])) for row in record["rows"]]  # type: ignore[misc]
-
-    @property
-    def elapsed(self) -> float:
-        """The seconds of the whole fit."""
-        return clock() - self.origin
+            self.history.rows[:] = [(int(row[0]), *map(float, row[1:])) for row in record["rows"]]  # type: ignore[misc]
 
     def late(self) -> bool:
         """Whether no time is left, of the fit's own or by the limit of the call around it."""
-        return (self.seconds is not None and self.elapsed > self.seconds) or limits.late()
+        out = self.seconds is not None and clock() - self.origin > self.seconds
+        return out or limits.late()
 
     def left(self, calls: int) -> int | None:
         """The calls that remain of a limit once so many are spent; None without a limit."""
@@ -205,20 +209,20 @@ class Loop:
         """
         if self.late():
             return "seconds"
-        if self.top.stopped:
+        if self.history.stopped:
             return "stopped"
         out = self.calls is not None and said.calls + said.examples > self.calls
         return stuck or ("calls" if out else "rounds" if said.round >= self.rounds else "")
 
     def tell(self, said: Found) -> Found:
         """Enter a round into the history, with its seconds, and tell of it."""
-        rounds, calls, top = *self.before, self.top
+        (rounds, calls), history = self.before, self.history
         said = replace(said, round=said.round + rounds, calls=said.calls + calls)
-        top.last = said = replace(said, seconds=self.elapsed, rounds=self.rounds)
-        proof = said.certificate
-        top.history.append((said.calls, said.seconds, proof.objective, proof.gap))
-        if top.told is not None:
-            top.stopped = top.told(said) is True
+        said = replace(said, seconds=clock() - self.origin, rounds=self.rounds)
+        proof, history.last = said.certificate, said
+        history.rows.append((said.calls, said.seconds, proof.objective, proof.gap))
+        if history.told is not None:
+            history.stopped = history.told(said) is True
         return said
 
     def end(self, said: Found, short: str = "") -> Found:
@@ -234,8 +238,8 @@ class Loop:
         if not more.gap <= first.gap and first.theta.any():
             tau = first.tau
             more = replace(more, certificate=first.certificate, theta=first.theta, tau=tau, at=tau)
-            *_, (calls, seconds, _, _) = self.history
-            self.history[-1] = calls, seconds, more.certificate.objective, more.gap
+            calls, seconds, *_ = self.history.rows[-1]
+            self.history.rows[-1] = calls, seconds, more.certificate.objective, more.gap
         return more
 
     def save(self, where: Tree | Callable[[], Tree]) -> None:
@@ -248,7 +252,7 @@ class Loop:
         due = self.file.due()
         if due or self.record["inner"]:
             state = where() if callable(where) else where
-            self.record.update(state=state, rows=np.array(self.top.history), inner=[])
+            self.record.update(state=state, rows=np.array(self.history.rows), inner=[])
             self.begun = 0
         if due:
             self._write()
@@ -262,7 +266,7 @@ class Loop:
             return found
         outermost = self.record is self.file.root
         if not self.record["done"]:
-            self.record.update(state=None, done=True, rows=np.array(self.top.history))
+            self.record.update(state=None, done=True, rows=np.array(self.history.rows))
             if found is not None:
                 self.record.update(found=found.tree(), inner=[])
             if outermost:
@@ -273,7 +277,7 @@ class Loop:
 
     def _write(self) -> None:
         assert self.file is not None
-        self.file.root["seconds"] = self.elapsed
+        self.file.root["seconds"] = clock() - self.origin
         self.file.write()
 
     def thin(self) -> None:

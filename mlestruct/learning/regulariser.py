@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -71,7 +72,7 @@ class Regulariser:
     def __len__(self) -> int:
         return len(self.lam)
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """True for ridge with a prior mean: weights are affine in r."""
         return bool(

@@ -59,7 +59,7 @@ def test_the_better_proof_of_two_methods_is_kept():
     assert found.gap == 0.25
     assert found.theta[0] == 0.25
     assert found.calls == 4 * EXAMPLES
-    assert [row[3] for row in loop.history] == [1.0, 0.5, 0.25, 0.25]
+    assert [row[3] for row in loop.history.rows] == [1.0, 0.5, 0.25, 0.25]
 
 
 def test_whoever_is_told_can_end_a_fit():
