@@ -450,6 +450,7 @@ class SmallBatches(WeightDescent):
         size: int = 32,
         length: float = 0.1,
         seed: int = 0,
+        **units: Any,
     ) -> None:
         super().__init__(function, regulariser, theta)
         self.part, self.size, self.length, self.time = part, size, length, 0
@@ -481,4 +482,4 @@ class SmallBatches(WeightDescent):
 
 def small_batches(**settings: Any) -> Any:
     """``steps`` of a learner by small batches."""
-    return lambda part, scale: partial(SmallBatches, part, **settings)
+    return lambda part: partial(SmallBatches, part, **settings)

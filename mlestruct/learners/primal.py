@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from mlestruct.inference.exact import ExactSums
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
 from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
-from mlestruct.learning.lbfgs import SlopeDescent, WeightDescent, descents, units
+from mlestruct.learning.lbfgs import SlopeDescent, WeightDescent, descents
 from mlestruct.learning.loop import Found, Loop
 from mlestruct.learning.minimise import minimise
 from mlestruct.learning.problem import (
@@ -62,7 +61,7 @@ class Primal(Learns):
 
     The gap is Fenchel's for R: it bounds the error of a convex objective whose gradient is exact.
     Elsewhere ``doubt`` says why nothing is certified. Descents are begun anew ``restarts`` times at
-    most; ``steps`` makes others, of a part and its units: :func:`by_slopes` where the gradient is
+    most; ``steps`` makes others, of a part: :func:`by_slopes` where the gradient is
     not the value's own. θ holds the weights of all ``heads``,
     one after the other, and starts where ``begin`` says (default: the regulariser's optimum). Of
     ``solver`` it takes ``tol``, ``rounds``, ``seconds``, ``workers`` and ``engine``.
@@ -76,7 +75,7 @@ class Primal(Learns):
     solver: FrankWolfe = field(default=FrankWolfe())
     doubt: Doubt | None = None
     restarts: int = 0
-    steps: Callable[[Part, Array | None], Callable[..., WeightDescent]] | None = None
+    steps: Callable[[Part], Callable[..., WeightDescent]] | None = None
     heads: Heads = scored
     begin: Callable[[Batch[Any], Features], Array] | None = None
     inference: Inference = DEFAULT
@@ -107,12 +106,9 @@ class Primal(Learns):
             more, less = (replace(b, target=np.zeros(b.size)) for b in (batch, pinned(batch)))
             part = Difference(batch=batch, more=part_of(more), less=part_of(less))
         alone = list(heads) == ["score"] and not heads["score"].exponential
-        scored_by = heads["score"].features if alone else None  # entropies are of one kind
-        if self.steps is not None:
-            scale = None if scored_by is None else units(batch, scored_by, ridge.lam)
-            steps = self.steps(part, scale)
-        else:
-            steps = descents(batch, scored_by, ridge, dear=self.dear)
+        rows = heads["score"].features if alone else None  # entropies are of one kind
+        kind = WeightDescent if self.steps is None else self.steps(part)
+        steps = descents(batch, rows, ridge, dear=self.dear, kind=kind)
         engine = engine_of(self.solver.engine, self.solver.workers)
         problem = PrimalProblem(part, ridge, engine, steps, restarts=self.restarts)
         problem.learner, problem.partly = self, batch.partly
@@ -249,9 +245,9 @@ class Conditionals(NamedTuple):
     """Coordinates that the structures forbid."""
 
 
-def by_slopes(part: Part, scale: Array | None) -> Callable[..., WeightDescent]:
+def by_slopes(part: Part) -> Callable[..., WeightDescent]:
     """Steps that are judged by slopes alone, for ``steps`` of a learner."""
-    return partial(SlopeDescent, scale=scale)
+    return SlopeDescent
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Tightened(Wraps):
             why = loop.over(said)
             if why or proof.relative <= loop.tol:
                 return loop.end(said, "" if proof.relative <= loop.tol else why)
-            loop.tell(replace(said, done=False, short=""))
+            loop.tell(said)
             scores = features.potentials(found.theta) + batch.bias
             rho = self.tightened(batch, scores, rho, uniform, loop)
             number += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -312,35 +312,6 @@ def interior(
     return Interior(tau, entropy.drop(*dead), int(dead[0].sum()), withheld)
 
 
-class _Covering:
-    """Answers to one structure's questions, and the views with an entropy that none shows yet."""
-
-    def __init__(self, batch: Batch[Any], m: int, entropy: Entropy) -> None:
-        part = batch.coordinates(m)
-        rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
-        self.C, self.c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
-        self.needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
-        self.found: list[Array] = []
-
-    def take(self, answer: Array) -> bool:
-        """Whether the answer shows a view that none before did; it counts if so."""
-        views = answer, 1 - answer, self.C @ answer + self.c0
-        shown = [view > 1e-9 for view in views]
-        news = any((need & seen).any() for need, seen in zip(self.needs, shown, strict=True))
-        if news or not self.found:
-            self.found.append(answer)
-        self.needs = [need & ~seen for need, seen in zip(self.needs, shown, strict=True)]
-        return news
-
-    def short(self) -> bool:
-        """Whether a view with an entropy was not shown yet."""
-        return any(need.any() for need in self.needs)
-
-    def whole(self) -> bool:
-        """Whether views are whole numbers in answers of whole numbers."""
-        return all(bool((own == np.rint(own)).all()) for own in (self.C.data, self.c0))
-
-
 def _cover(
     batch: Batch[Any],
     members: Ints,
@@ -349,45 +320,53 @@ def _cover(
     late: Callable[[], bool] | None,
 ) -> tuple[Array, list[Any], str]:
     """Return the mean of answers, the views that they leave out, and why that is not proven."""
-    m, short = int(members[0]), ""
-    structure, one = batch.structure(m), batch.select([m])
-    covering = _Covering(batch, m, entropy)
-    found, take = covering.found, covering.take
-    while not short and (not found or covering.short()):
-        needs = covering.needs
-        score = needs[0].astype(float) - needs[1] + covering.C.T @ needs[2].astype(float)
+    m = int(members[0])
+    structure, one, part = batch.structure(m), batch.select([m]), batch.coordinates(m)
+    rows = slice(int(entropy.mixed.start[m]), int(entropy.mixed.start[m + 1]))
+    C, c0 = entropy.mixed_matrix()[rows][:, part], entropy.mixed.c0[rows]
+    needs = [entropy.a[part] != 0, entropy.b[part] != 0, entropy.mixed.a[rows] != 0]
+    found: list[Array] = []
+
+    def take(answer: Array) -> bool:
+        """Whether the answer shows a view that none before did; it counts if so."""
+        clear = [view > 1e-9 for view in (answer, 1 - answer, C @ answer + c0)]
+        news = any((need & seen).any() for need, seen in zip(needs, clear, strict=True))
+        if news or not found:
+            found.append(answer)
+        for need, seen in zip(needs, clear, strict=True):
+            need &= ~seen
+        return news
+
+    # Outcomes that were observed are answers, whatever the oracle says.
+    target, shown = batch.target, () if batch.target is None else members
+    seen = (target[batch.coordinates(int(k))] for k in shown)  # type: ignore[index]
+    outcomes = (each for each in seen if ((each == 0) | (each == 1)).all())
+    short = ""
+    while not short and (not found or any(need.any() for need in needs)):
+        score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
         try:
             with counting_from(m):
                 vertex, upper = _ask(structure, one, oracle, score)
         except OutOfTime:
-            found = found or [np.full(structure.size, np.nan)]
-            return np.mean(found, axis=0), needs, UNASKED
-        fresh, needs = take(vertex), covering.needs
-        if covering.short() and late is not None and late():
-            for seen in _observed(batch, members):
-                take(seen)
+            return np.mean(found or [np.full(structure.size, np.nan)], axis=0), needs, UNASKED
+        fresh = take(vertex)
+        if not any(need.any() for need in needs):
+            break
+        if late is not None and late():
+            for each in outcomes:
+                take(each)
             short = UNASKED
-        elif covering.short() and not fresh:
-            best = upper + needs[1].sum() + covering.c0[needs[2]].sum()
-            if best <= max(1e-6, CLEAR * (_least(oracle) if covering.whole() else 0.0)):
+        elif not fresh:
+            # What a view of whole numbers is at least, in an answer that has any of it.
+            whole = all(bool((own == np.rint(own)).all()) for own in (C.data, c0))
+            inner: Any = innermost(oracle)
+            least = float(getattr(inner, "grain", 1.0 if inner.polytope == HULL else 0.0))
+            best = upper + needs[1].sum() + c0[needs[2]].sum()
+            if best <= max(1e-6, CLEAR * least * whole):
                 break
-            if not any(take(seen) for seen in _observed(batch, members)):
-                short = _unproven(covering.needs)
-    return np.mean(found, axis=0), covering.needs, short
-
-
-def _observed(batch: Batch[Any], members: Ints) -> Iterator[Array]:
-    """Outcomes of a group, which are answers whatever the oracle says; none where labels miss."""
-    for m in members if batch.target is not None else ():
-        seen = batch.target[batch.coordinates(int(m))]  # type: ignore[index]
-        if ((seen == 0) | (seen == 1)).all():
-            yield seen
-
-
-def _least(oracle: Any) -> float:
-    """What a view of whole numbers is at least, in an answer of the oracle's that has any of it."""
-    oracle = innermost(oracle)
-    return float(getattr(oracle, "grain", 1.0 if oracle.polytope == HULL else 0.0))
+            if not any(take(each) for each in outcomes):
+                short = _unproven(needs)
+    return np.mean(found, axis=0), needs, short
 
 
 def _unproven(needs: list[Any]) -> str:

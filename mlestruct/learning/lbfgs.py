@@ -286,6 +286,7 @@ class SlopeDescent(WeightDescent):
         state: Tree = None,
         *,
         scale: Array | None = None,
+        **more: Any,
     ) -> None:
         self.integral = Integral(function)
         steps = None if state is None else state[0]
@@ -315,6 +316,7 @@ def descents(
     alike: Callable[[Batch[Any]], tuple[Array, Array] | None] | None = None,
     *,
     dear: bool = True,
+    kind: Callable[..., WeightDescent] = WeightDescent,
 ) -> Callable[..., WeightDescent]:
     """Make the descents of an objective of the features' scores, in units of its own.
 
@@ -333,13 +335,13 @@ def descents(
             with suppress(LinAlgError):  # of columns beyond all sizes the penalty is rounding
                 factor = np.asarray(cholesky(hessian, lower=True))
     if factor is None and features is not None:
-        scale = units(batch, features, ridge.lam)
+        scale = _units(batch, features, ridge.lam)
     kept = min(batch.size // 4000, batch.size // (2 * max(len(ridge), 1))) if dear else LEAST
     kept = min(max(kept, LEAST), MOST)
-    return partial(WeightDescent, memory=kept, factor=factor, scale=scale)
+    return partial(kind, memory=kept, factor=factor, scale=scale)
 
 
-def units(batch: Batch[Any], features: Features, lam: Array) -> Array | None:
+def _units(batch: Batch[Any], features: Features, lam: Array) -> Array | None:
     """What θ is taken times: the root of the penalty, or of the objective's curvature; None is 1.
 
     Where columns are alike but for their penalties, curvature has few large directions, which

@@ -214,20 +214,22 @@ class Loop:
         out = self.calls is not None and said.calls + said.examples > self.calls
         return stuck or ("calls" if out else "rounds" if said.round >= self.rounds else "")
 
-    def tell(self, said: Found) -> Found:
+    def tell(self, said: Found, short: str = "", *, done: bool = False) -> Found:
         """Enter a round into the history, with its seconds, and tell of it."""
-        (rounds, calls), history = self.before, self.history
-        said = replace(said, round=said.round + rounds, calls=said.calls + calls)
-        said = replace(said, seconds=clock() - self.origin, rounds=self.rounds)
+        (rounds, calls), history, seconds = self.before, self.history, clock() - self.origin
+        said = replace(
+            said, round=said.round + rounds, calls=said.calls + calls, seconds=seconds,
+            rounds=self.rounds, short=short, done=done,
+        )  # fmt: skip
         proof, history.last = said.certificate, said
-        history.rows.append((said.calls, said.seconds, proof.objective, proof.gap))
+        history.rows.append((said.calls, seconds, proof.objective, proof.gap))
         if history.told is not None:
             history.stopped = history.told(said) is True
         return said
 
     def end(self, said: Found, short: str = "") -> Found:
         """Tell of the last round and keep it as the loop's result."""
-        return self.keep(self.tell(replace(said, done=True, short=short)))
+        return self.keep(self.tell(said, short, done=True))
 
     def better(self, first: Found, more: Found) -> Found:
         """What two methods came to, one after the other: the last, with the better proof of both.

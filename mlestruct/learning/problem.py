@@ -20,7 +20,7 @@ from mlestruct.errors import counted_from, counting_from
 from mlestruct.features import Features
 from mlestruct.inference.proof import infer, products
 from mlestruct.inference.routine import Routine
-from mlestruct.learning.dual import Certificate, Dual
+from mlestruct.learning.dual import Certificate
 from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle
@@ -261,7 +261,8 @@ class LikelihoodPart(Part):
         if batch.constant is not None:
             energy = energy + batch.constant
         part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
-        missing = Dual(batch, features, entropy, Regulariser.of(0)).residual(found.tau)
+        assert batch.target is not None
+        missing = features.moments((batch.target - found.tau) * batch.weights)
         return Proof(part, found.tau, found.moved, missing), warm
 
     def pack(self, warm: Any) -> Tree:

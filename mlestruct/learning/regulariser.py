@@ -46,7 +46,16 @@ class Regulariser:
         """Broadcast and check; ``fixed`` maps a weight's index to its value."""
         d = as_count(d, "the number of weights")
         given = {"lam": lam, "prior": prior, "l1": l1, "lower": lower, "upper": upper}
-        values = {name: _spread(name, value, d) for name, value in given.items()}
+        values: dict[str, Array] = {}
+        for name, value in given.items():
+            array = as_numbers(value, name)
+            if array.shape not in ((), (d,)):
+                raise ValueError(
+                    f"{name} has shape {array.shape}; it must be a number or have {d} entries"
+                )
+            if np.isnan(array).any():
+                raise ValueError(f"{name} holds NaN")
+            values[name] = np.full(d, array)
         for index, value in (fixed or {}).items():
             if index not in range(d):
                 raise ValueError(f"cannot fix weight {index} of {d}")
@@ -93,20 +102,22 @@ class Regulariser:
 
     def weights(self, r: Array) -> Array:
         """∇R*(r): the θ that attains max ⟨r, θ⟩ − R(θ)."""
-        r = as_numbers(r, "r")
-        pull = r + self.lam * self.prior
+        pull = as_numbers(r, "r") + self.lam * self.prior
+        if self.plain:
+            return pull / self.lam
         shrunk = np.sign(pull) * np.maximum(np.abs(pull) - self.l1, 0.0)
         return np.clip(shrunk / self.lam, self.lower, self.upper)
 
     def conj(self, r: Array) -> float:
         """R*(r) = max_θ ⟨r, θ⟩ − R(θ)."""
-        r = as_numbers(r, "r")
         theta = self.weights(r)
-        return float(r @ theta) - self.value(theta)
+        return float(as_numbers(r, "r") @ theta) - self.value(theta)
 
     def bracket(self, theta: Array, r: Array) -> float:
         """R(θ) + R*(r) − ⟨θ, r⟩ ≥ 0, summed from terms that are never negative."""
         theta, r = as_numbers(theta, "theta"), as_numbers(r, "r")
+        if self.plain:
+            return float((0.5 * self.lam * (theta - self.weights(r)) ** 2).sum())
         if ((theta < self.lower - 1e-12) | (theta > self.upper + 1e-12)).any():
             return float("inf")
         best = self.weights(r)
@@ -114,12 +125,3 @@ class Regulariser:
         held = r - self.lam * (best - self.prior)  # a subgradient of l1·|θ| and bounds at the best
         kink = self.l1 * (np.abs(theta) - np.abs(best)) - held * off
         return float((0.5 * self.lam * off**2 + np.maximum(kink, 0.0)).sum())
-
-
-def _spread(name: str, value: ArrayLike, d: int) -> Array:
-    array = as_numbers(value, name)
-    if array.ndim > 1 or (array.ndim == 1 and len(array) != d):
-        raise ValueError(f"{name} has shape {array.shape}; it must be a number or have {d} entries")
-    if np.isnan(array).any():
-        raise ValueError(f"{name} holds NaN")
-    return np.broadcast_to(array, (d,)).copy()
