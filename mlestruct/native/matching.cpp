@@ -11,8 +11,8 @@
 
 Work::Work(const Graph &g, Arena &arena) {
     const int64_t n = g.nodes, wide = whole_eights(n);
-    for (double **array : {&x, &s, &y, &slope, &move, &last, &common, &summed, &p, &d, &q, &z,
-                           &other, &likely, &gap, &ground, &old, &right})
+    for (double **array : {&x, &s, &y, &slope, &move, &common, &summed, &p, &d, &q, &z, &other,
+                           &likely, &gap, &ground, &old, &right})
         *array = arena.array<double>(wide, 1.0);
     one = arena.array<double>(wide, 1.0);
     tail = arena.array<double>(wide, 2.0);
@@ -30,9 +30,8 @@ Work::Work(const Graph &g, Arena &arena) {
 
 namespace {
 
-constexpr int64_t PATIENCE = 40;  // sweeps; those that gain no four digits in as many are Newton's
-constexpr double LOST = 1e-16;    // of a price, in every sum of them
-constexpr int64_t STILL = 200;    // sweeps without a tenth less, Newton's steps among them
+constexpr int64_t PATIENCE = 6;                               // sweeps before Newton's steps
+constexpr double LOST = 1e-16;                                // of a price, in every sum of them
 constexpr double WIDE = 300.0, MILD = 100.0, COOLING = 10.0;  // nats, nats, a factor: see scale
 constexpr int64_t BRIEF = 100, NEARBY = 500;  // sweeps of a cooler example; from a warm start
 constexpr double SOFT = 1e-11;  // at rho = 0 the slacks' entropy weighs this, and moves no digit
@@ -208,7 +207,7 @@ struct Move {
 };
 
 // Newton's step in the logarithm of a row's mass, and how far that is from one, for eight nodes.
-INLINE Move damped(Row mass, Row curvature) {
+INLINE Move newton_move(Row mass, Row curvature) {
     const Row zero = row_of(0.0), kept = smaller(mass, row_of(MOST));
     const Row size = logarithm(larger(kept, row_of(1e-307))), limit = 1.0 + magnitude(size);
     const Row bend = select(curvature < row_of(INF), curvature, kept);
@@ -280,13 +279,13 @@ struct Scaling {
         const Row y = load(work.y + v), slope = load(work.slope + v);
         const Bits loose = load(work.loose + v) > row_of(0.0);
         *room = row_of(INF);
-        if (!any(loose)) return damped(y, slope);
+        if (!any(loose)) return newton_move(y, slope);
         const Row left = load(work.x + v) - logarithm(load(work.s + v)), zero = row_of(0.0);
         const Row slack = exponential(-larger(left, zero) / row_of(at.rho));
         const Row mass = smaller(larger(y + slack, row_of(LEAST)), row_of(MOST));
         *room = select(loose, left, *room);
-        Move found =
-            damped(select(loose, mass, y), slope + select(loose, slack, zero) / row_of(at.rho));
+        Move found = newton_move(select(loose, mass, y),
+                                 slope + select(loose, slack, zero) / row_of(at.rho));
         found.step = smaller(found.step, *room);
         return found;
     }
@@ -314,9 +313,9 @@ struct Scaling {
         return largest(worst);
     }
 
-    // Move all nodes; a component's mean movement counts half: there scaling has the eigenvalue -1.
-    // omega < 1 damps, omega > 1 has momentum.
-    double move_all(double omega) {
+    // Move all nodes, half as far if `damped`; else a component's mean movement counts half: there
+    // scaling has the eigenvalue -1.
+    double move_all(bool damped) {
         const Graph &g = at.g;
         Row worst = row_of(0.0), room;
         for (int64_t v = 0; v < g.nodes; v += EIGHT) {
@@ -330,18 +329,16 @@ struct Scaling {
             work.common[g.component[v]] += work.slope[v] * work.move[v];
             work.summed[g.component[v]] += work.slope[v];
         }
-        for (int64_t v = 0; omega >= 1.0 && v < g.nodes; ++v) {
+        for (int64_t v = 0; !damped && v < g.nodes; ++v) {
             const double all = work.summed[g.component[v]];
             if (all > 0.0) work.move[v] -= 0.5 * work.common[g.component[v]] / all;
         }
-        const double momentum = larger(omega - 1.0, 0.0);
         for (int64_t v = 0; v < g.nodes; v += EIGHT) {
             const Row s = load(work.s + v);
-            Row step = omega * load(work.move + v) + momentum * load(work.last + v);
+            Row step = (damped ? 0.5 : 1.0) * load(work.move + v);
             const Bits loose = load(work.loose + v) > row_of(0.0);
             if (any(loose))
                 step = select(loose, smaller(step, load(work.x + v) - logarithm(s)), step);
-            store(work.last + v, step);
             store(work.s + v, s * exponential(smaller(step, row_of(HIGHEST))));
         }
         return largest(worst);
@@ -487,30 +484,6 @@ struct Scaling {
     }
 };
 
-// The next omega: Chebyshev's for a spectrum in [-rate, rate], once the rate shows; 1/2 if stuck.
-// Scaling's eigenvalues on a dense graph come in near pairs +-sigma, where this halves the sweeps.
-struct Momentum {
-    double omega = 1.0, rate = 0.0;
-
-    void relax(double worst, double before) {
-        if (worst > 0.9 * before) {
-            omega = omega <= 1.0 ? 0.5 : 1.0;
-            rate = 0.0;
-        } else if (worst > 0.03) {
-            omega = 1.0;
-            rate = 0.0;
-        } else if (rate == 0.0) {  // the first sweep of the asymptotic regime only measures
-            omega = 1.0;
-            rate = smaller(worst / before, 0.95);
-        } else if (omega == 1.0) {
-            rate = larger(rate, smaller(worst / before, 0.95));
-            omega = 1.0 / (1.0 - 0.5 * rate * rate);
-        } else {
-            omega = 1.0 / (1.0 - 0.25 * rate * rate * omega);
-        }
-    }
-};
-
 // Sweeps from prices at which no row of the kernel vanishes, and Newton where they creep.
 //
 // Graphs with two sides alternate; on others all nodes move at once.
@@ -522,16 +495,15 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     for (int64_t v = 0; v < g.nodes; ++v) {
         work.x[v] = at.x[v];
         work.s[v] = 1.0;
-        work.last[v] = 0.0;
         scaling.exact = scaling.exact && g.strict[v];
     }
     if (cold) scaling.start();
     scaling.absorb();
-    Momentum momentum;
-    double worst = INF, before = INF, earlier = 1.0, least = INF;
-    int64_t sweep = 0, since = 0, taken = 0, patience = PATIENCE;
-    if (g.two_sided && 5 + g.nodes / 40 < PATIENCE) patience = 5 + g.nodes / 40;
-    while (sweep < sweeps) {
+    const double quick = at.c == 0.0 ? 0.2 : 0.02;
+    double worst = INF, before = INF, least = INF;
+    bool damped = false;
+    int64_t sweep = 0, taken = 0, idle = 0;
+    while (sweep < sweeps && idle < IDLE) {
         ++sweep;
         if (g.two_sided) {
             sums<false, true>(g, at.c, at.tau, work.s, work.y, work.slope);
@@ -541,32 +513,23 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
             if (!scaling.exact) worst = larger(worst, heads);
         } else {
             sums<true, true>(g, at.c, at.tau, work.s, work.y, work.slope);
-            worst = scaling.move_all(momentum.omega);
-            momentum.relax(worst, before);
+            worst = scaling.move_all(damped);
+            damped = !damped && worst > 0.9 * before;
         }
         if (!(worst > residual)) {
             if (!scaling.cut || (sweep == taken + 1 && !scaling.exact)) break;
             // Fitted is a kernel that was cut: prices of the scores' own lie further on.
             scaling.absorb();
             taken = sweep;
-            worst = INF;
+        } else if (sweep % PATIENCE == 0 && worst > quick * before) {
+            worst = scaling.polish(at.c < 0.0 ? 5 : 50, report);
+            if (at.c < 0.0 || (worst <= residual && !scaling.cut)) break;
+            scaling.absorb();
+            taken = sweep;
+            idle = worst < 0.9 * least ? 0 : idle + 1;
+            least = smaller(worst, least);
         }
         before = worst;
-        if (worst < 0.9 * least) {
-            least = worst;
-            since = sweep;
-        } else if (sweep - since >= STILL) {
-            break;
-        }
-        if (sweep % patience == 0 && at.c >= 0.0) {
-            if (worst > 1e-4 * earlier) {
-                worst = scaling.polish(50, report);
-                if (worst <= residual && !scaling.cut) break;
-                scaling.absorb();
-                taken = sweep;
-            }
-            earlier = worst;
-        }
         if (scaling.far()) {
             scaling.absorb();
             taken = sweep;
