@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1516, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7219,
+        7221,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2898, r"mlestruct/estimators/"),
     "families": (1685, r"mlestruct/families/"),
     "extras": (1575, r"mlestruct/"),
 }
-RAW = {"tests": 33924, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 34060, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

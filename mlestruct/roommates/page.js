@@ -292,7 +292,9 @@ const put = tried(async (kind, file) => {
 
 for (const drop of document.querySelectorAll(".drop")) {
   const kind = drop.dataset.kind;
-  drop.querySelector("input").onchange = event => put(kind, event.target.files[0]);
+  const input = drop.querySelector("input");
+  input.onclick = () => { input.value = ""; }; // a corrected file of the same name is read again
+  input.onchange = () => put(kind, input.files[0]);
   drop.ondragover = event => { event.preventDefault(); drop.classList.add("over"); };
   drop.ondragleave = () => drop.classList.remove("over");
   drop.ondrop = event => {
