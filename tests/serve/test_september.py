@@ -26,7 +26,7 @@ class Page:
     def drop(self):
         """Drop both tables as they are now, and wait until the columns are there."""
         for kind, path in zip(("people", "pairs"), self.office.files(self.folder), strict=True):
-            self.browser.run(f"document.getElementById({kind!r}).click()")
+            self.browser.run(f"document.getElementById({kind!r}).onclick()")
             self.browser.type(f"#{kind}", path)
             said = f"document.querySelector('[data-kind={kind}] .said').textContent"
             self.browser.wait(f"return {said} && {said} !== {PAGE['loading']!r}")
