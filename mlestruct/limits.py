@@ -30,7 +30,7 @@ class OutOfTime(BaseException):
 
 @dataclass
 class limited:
-    """A context in which a call may take ``max_seconds``; None sets no limit.
+    """A context in which a call may take ``max_seconds``, or ``own``; None sets no limit.
 
     Where the limit cut anything short, a :class:`ConvergenceWarning` at the end says so once, with
     what :func:`note` was told. Where nothing could be kept, a TimeoutError is raised instead. A
@@ -39,12 +39,15 @@ class limited:
 
     max_seconds: Any
     name: str
+    own: float | None = None
     end: float = np.inf
     hit: bool = False
     notes: list[str] = field(default_factory=list)
     token: Any = None
 
     def __enter__(self) -> limited:
+        if self.max_seconds is None:
+            self.max_seconds = self.own
         given, outer = self.max_seconds, _here.get()
         if given is None:
             return self
@@ -146,9 +149,12 @@ def parts(count: int, first: int = 1) -> Iterator[slice]:
     They begin with ``first`` examples and grow while they are quick; what is left when it is late
     is one slice. None is smaller than the first.
     """
-    limit, done, size = _here.get(), 0, first
+    if _here.get() is None:
+        yield slice(0, count)
+        return
+    done, size = 0, first
     while done < count:
-        whole = limit is None or count - done - size < first or (done and late())
+        whole = count - done - size < first or (done and late())
         began, end = clock(), count if whole else done + size
         yield slice(done, end)
         done, size = end, 2 * size if 8.0 * (clock() - began) < left() else size

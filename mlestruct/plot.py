@@ -101,25 +101,27 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
     ``graph`` is what :func:`mlestruct.readers.graphs.to_networkx` makes. Two columns if it has
     sides, else a circle; improbable pairs vanish by their width.
     """
-    from matplotlib.collections import LineCollection
+    import networkx as nx
 
-    ax, place = _axes(ax), _layout(graph)
+    ax, nodes, sides = _axes(ax), list(graph), nx.get_node_attributes(graph, "bipartite")
+    place = {node: (y, x) for node, (x, y) in nx.circular_layout(graph).items()}
+    if sided := len(sides) == len(nodes):
+        for side in (0, 1):
+            members = [node for node in nodes if sides[node] == side]
+            heights = np.linspace(1, -1, len(members)).tolist()
+            place |= {v: (2.0 * side - 1.0, y) for v, y in zip(members, heights, strict=True)}
     for chosen, colour in ((False, GREY), (True, ORANGE)):
-        pairs = [
-            (u, v, given["probability"])
-            for u, v, given in graph.edges(data=True)
-            if bool(given.get("matched", False)) == chosen
-        ]
-        lines = [(place[u], place[v]) for u, v, _ in pairs]
-        widths = [WIDEST * p for _, _, p in pairs]
-        label = "matched" if chosen else "other pairs"
-        if lines:
-            how: Any = {"linewidths": widths, "colors": colour, "zorder": 1 + chosen}
-            ax.add_collection(LineCollection(lines, label=label, **how))
-    xy = np.array(list(place.values()))
+        pairs = [(u, v) for u, v, given in graph.edges(data=True)
+                 if bool(given.get("matched", False)) == chosen]  # fmt: skip
+        if pairs:
+            width = [WIDEST * graph.edges[pair]["probability"] for pair in pairs]
+            how: Any = {"edge_color": colour, "label": "matched" if chosen else "other pairs"}
+            lines = nx.draw_networkx_edges(graph, place, pairs, width, ax=ax, **how)
+            lines.set_zorder(1 + chosen)
+    xy = np.array([place[node] for node in nodes])
     ax.plot(xy[:, 0], xy[:, 1], "o", color=BLUE, markersize=5, zorder=3)
-    for node, (x, y) in place.items():
-        beside = 1.13 * x, y if _sided(graph) else 1.13 * y
+    for node, (x, y) in zip(nodes, xy.tolist(), strict=True):
+        beside = 1.13 * x, y if sided else 1.13 * y
         ax.annotate(str(node), (x, y), beside, ha="center", va="center")
     ax.set(xlim=(-1.25, 1.25), ylim=(-1.25, 1.25), aspect="equal")
     ax.set_axis_off()
@@ -224,20 +226,3 @@ def _circles(ax: Any, x: NDArray[Any], y: NDArray[Any], count: int) -> None:
     size = min(12.0, 150.0 / max(count, 1))
     for width, colour in ((3.0, "white"), (1.5, "black")):
         ax.plot(x, y, "o", mfc="none", mec=colour, mew=width, ms=size)
-
-
-def _sided(graph: Any) -> bool:
-    return all("bipartite" in given for _, given in graph.nodes(data=True))
-
-
-def _layout(graph: Any) -> dict[Any, tuple[float, float]]:
-    nodes = list(graph.nodes)
-    if not _sided(graph):
-        angle = np.pi / 2 - 2 * np.pi * np.arange(len(nodes)) / len(nodes)
-        return dict(zip(nodes, zip(np.cos(angle), np.sin(angle), strict=True), strict=True))
-    place: dict[Any, tuple[float, float]] = {}
-    for side in (0, 1):
-        members = [node for node in nodes if graph.nodes[node]["bipartite"] == side]
-        for height, node in zip(np.linspace(1, -1, len(members)), members, strict=True):
-            place[node] = (2.0 * side - 1.0, float(height))
-    return place

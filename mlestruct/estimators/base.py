@@ -18,6 +18,7 @@ from mlestruct.estimators.examples import Given, rng_of
 from mlestruct.estimators.trainable import Trainable
 from mlestruct.features.dense import levelled
 from mlestruct.inference.choose import Inference, named_inference
+from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.structures.base import Array, Ints, as_count, refuse_made
 from mlestruct.structures.batch import Batch, pinned, spans
 
@@ -156,7 +157,7 @@ class Estimator(Trainable):
         the answers of a solver of your own; a :class:`ConvergenceWarning` counts what is not
         proven.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             given, tau = self._given(X), list[Array]()
             if len(given.X):
                 batch, scores = self._scored(given)
@@ -191,7 +192,7 @@ class Estimator(Trainable):
         ``random_state`` defaults to the estimator's own. Examples for which ``max_seconds`` left no
         time have no draws, and a :class:`ConvergenceWarning` counts them.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             from mlestruct.inference.sampling import Samples, as_draws, sampler
 
             given, count = self._given(X), as_count(count, "count", least=1)
@@ -255,7 +256,7 @@ class Estimator(Trainable):
         :meth:`evidence` sums where a surrogate was learned, or estimates what is too much to sum.
         After ``max_seconds`` (default: the estimator's own) the interval is the one proven so far.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             given = self._given(X, y)
             if len(given.X) == 0:
                 return 0.0, 0.0
@@ -285,7 +286,7 @@ class Estimator(Trainable):
         """
         from mlestruct.statistics.evidence import Evidence
 
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             given = self._given(X, y)
             batch, scores = self._scored(given, given.outcomes)
             rng = rng_of(self.random_state if random_state is None else random_state)
@@ -316,7 +317,7 @@ class Estimator(Trainable):
         """
         from mlestruct.estimators.calibration import calibration
 
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             return calibration(self, self._given(X, y), bins)
 
     def recalibrated(
@@ -332,7 +333,7 @@ class Estimator(Trainable):
         from mlestruct.estimators.calibration import sharpness
 
         given, found = self._given(X, y), copy.copy(self)
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             factor = sharpness(found, given)
         found.coef_ = factor * self.coef_
         why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
@@ -367,7 +368,7 @@ class Estimator(Trainable):
         for name in removed:
             refuse_removed(f"intervals({name}=)")
             raise TypeError(f"intervals() has no argument {name!r}")
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             from mlestruct.estimators.intervals import intervals
 
             given = self._given(X, y, sample_weight)
@@ -386,11 +387,6 @@ class Estimator(Trainable):
         if self.learner in ("ssvm", "perceptron"):
             return "of weights that were learned to decide, whose scale means nothing"
         return ""
-
-    def _limited(self, max_seconds: float | None) -> Any:
-        """The limit of one call: as asked for, or the estimator's own."""
-        seconds = self.max_seconds if max_seconds is None else max_seconds
-        return limits.limited(seconds, type(self).__name__)
 
     def _given(
         self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
@@ -447,7 +443,8 @@ class Estimator(Trainable):
         from mlestruct.inference.predict import NAT
 
         size = max(1.0, float(np.abs(scores).sum()) + np.log(2.0) * batch.size)
-        solver = self._solver(min(self.tol, PRECISION, NAT / 4.0 * len(batch) / size))
-        if np.isfinite(limits.left()):  # then it ends all of the call, not each search
-            solver = replace(solver, seconds=None)
+        tol = min(self.tol, PRECISION, NAT / 4.0 * len(batch) / size)
+        limit = None if np.isfinite(limits.left()) else self.max_seconds  # of all of the call
+        asked: Any = {"workers": self.workers, "engine": self.engine}
+        solver = FrankWolfe(tol=tol, rounds=self.max_rounds, seconds=limit, **asked)
         return self._inference().marginals(batch, scores, self._oracle(), solver)

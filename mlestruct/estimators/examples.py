@@ -111,9 +111,10 @@ def given_of(X: Any, y: Any, axes: int = 0) -> Given:
     listable = X is None or hasattr(X, "__iter__") or hasattr(X, "__getitem__")
     if isinstance(X, Mapping) or not listable or (isinstance(X, np.ndarray) and X.ndim == axes > 0):
         raise one_alone(X)
-    examples = X if type(X) is list else listed(X, "X is a list of examples")
+    plain = (list, np.ndarray)
+    examples: Any = X if isinstance(X, plain) else listed(X, "X is a list of examples")
     if y is not None:
-        y = y if type(y) is list else listed(y, "y is a list of outcomes")
+        y = y if isinstance(y, plain) else listed(y, "y is a list of outcomes")
         if len(examples) != len(y):
             raise ValueError(f"X has {len(examples)} examples but y has {len(y)}")
         if len(examples) == 0:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.examples import shape_at
-from mlestruct.structures.base import SHORT, Array, small
+from mlestruct.structures.base import SHORT, Array, shape_of, small
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.matching import BipartiteMatching, Kind
 
@@ -46,19 +45,19 @@ class MatchingModel(Estimator):
         made: dict[Any, BipartiteMatching] = {}
         found = []
         for m, x in enumerate(X):
-            shape = shape_at(x, m)
-            if len(shape) != 3:
-                raise ValueError(f"example {m}: X has shape {shape}; expected (rows, columns, d)")
-            if (sides := shape[:2]) not in made:
-                short = sides[0] * sides[1] <= SHORT
-                try:
+            try:
+                shape = shape_of(x)
+                if len(shape) != 3:
+                    raise ValueError(f"X has shape {shape}; expected (rows, columns, d)")
+                if (sides := shape[:2]) not in made:
+                    short = sides[0] * sides[1] <= SHORT
                     made[sides] = (
                         small(BipartiteMatching, *sides, self.kind)
                         if short
                         else BipartiteMatching(*sides, self.kind)
                     )
-                except ValueError as error:
-                    raise ValueError(f"example {m}: {error}") from error
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error
             found.append(made[sides])
         return found
 

@@ -350,21 +350,13 @@ class Trainable(Parameters):
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
         if make is None:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
+        limits: Any = {"rounds": self.max_rounds, "seconds": self.max_seconds}
         return make(
             rho=self.rho,
             regulariser=regulariser,
             oracle=self._oracle(),
             route=self.solver,
-            solver=self._solver(self.tol),
-        )
-
-    def _solver(self, tol: float) -> FrankWolfe:
-        return FrankWolfe(
-            tol=tol,
-            rounds=self.max_rounds,
-            seconds=self.max_seconds,
-            workers=self.workers,
-            engine=self.engine,
+            solver=FrankWolfe(tol=self.tol, workers=self.workers, engine=self.engine, **limits),
         )
 
     def _oracle(self) -> AnyOracle:
