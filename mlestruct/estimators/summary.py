@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlestruct.estimators.examples import told_apart
-from mlestruct.learning.dual import Certificate
 from mlestruct.results import Shown
 from mlestruct.structures.base import Array
 
@@ -25,20 +24,13 @@ class Summary(Shown):
 
     Without ``sure`` the estimates are the weights as fitted, shrunken by ``alpha``: those predict.
     With it, they are the combinations of weights that the data identify, bias-reduced and not
-    shrunken, each with the error and the interval that belong to it.
+    shrunken, each with the error and the interval that belong to it. ``said`` are the notes, the
+    proof and the cost, in words.
     """
 
     weights_by_name: dict[str, float]
     sure: Intervals | None
-    certificate: Certificate
-    alpha: float
-    alpha_scores: list[tuple[float, float]]
-    notes: list[str]
-    route: str
-    inference: str
-    rounds: int
-    calls: int
-    seconds: float
+    said: list[str]
 
     @classmethod
     def of(cls, model: Any, intervals: Intervals | None, doubt: str = "") -> Summary:
@@ -47,20 +39,21 @@ class Summary(Shown):
         if intervals is not None:
             _refuse_others(intervals, names)
         calls, seconds = model.history_[-1][:2] if model.history_ else (0, 0.0)
+        path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in model.alpha_scores_)
+        chosen = f", chosen by data (mean scores: {path})" if path else ""
+        shrunk = "; predictions use weights shrunken by it" if intervals and intervals.rows else ""
         how = "recalibrated(X, y), by other examples, finds how sharp they should be"
-        return cls(
-            weights_by_name=dict(zip(told_apart(names), model.coef_.tolist(), strict=True)),
-            sure=intervals,
-            certificate=model.certificate_,
-            alpha=model.alpha_,
-            alpha_scores=model.alpha_scores_,
-            notes=model.notes_,
-            route=model.route_,
-            inference=f"{model._inference()}" + (f", {doubt}; {how}" if doubt else ""),
-            rounds=model.n_iter_,
-            calls=calls,
-            seconds=seconds,
-        )
+        said = [
+            *([] if intervals is None else intervals.words),
+            *model.notes_,
+            f"alpha {model.alpha_:g}{chosen}{shrunk}",
+            str(model.certificate_),
+            f"{model.n_iter_} rounds by the {model.route_ or 'learner’s own'} route, "
+            f"{calls} calls, {seconds:.2g} s",
+            f"probabilities: {model._inference()}" + (f", {doubt}; {how}" if doubt else ""),
+        ]
+        named = dict(zip(told_apart(names), model.coef_.tolist(), strict=True))
+        return cls(named, intervals, said)
 
     @property
     def _rows(self) -> list[Any]:
@@ -78,11 +71,6 @@ class Summary(Shown):
         return np.array([row.estimate for row in self._rows] or list(self.weights_by_name.values()))
 
     @property
-    def errors(self) -> Array | None:
-        """The standard errors of the weights."""
-        return np.array([row.error for row in self._rows]) if self._rows else None
-
-    @property
     def intervals(self) -> Array | None:
         """(estimates × 2): their intervals; an end may be infinite."""
         return np.array([(row.low, row.high) for row in self._rows]) if self._rows else None
@@ -94,16 +82,12 @@ class Summary(Shown):
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each estimate; errors and intervals where they are known."""
-        kind = "estimate" if self._rows else "weight"
-        found: dict[str, list[Any]] = {"name": list(self.names), kind: self.weights.tolist()}
-        if self.errors is not None and (spans := self.intervals) is not None:
-            found |= {"error": self.errors.tolist()}
-            found |= {"low": spans[:, 0].tolist(), "high": spans[:, 1].tolist()}
-        return found
+        if self.sure is not None and self._rows:
+            return self.sure.columns()
+        return {"name": self.names, "weight": self.weights.tolist()}
 
     def remarks(self) -> list[str]:
-        words = [] if self.sure is None else self.sure.words
-        return [*words, *self.notes, *self._proof()]
+        return self.said
 
     def plot(self, ax: Any = None) -> Any:
         """The largest estimates, as :func:`mlestruct.plot.weights` draws them."""
@@ -115,31 +99,14 @@ class Summary(Shown):
         weights, names = self.weights, self.names
         order = np.argsort(-np.abs(weights).round(4), kind="stable")  # as printed
         width = max((len(names[j]) for j in order[:SHOWN]), default=0)
-        if self.sure is not None and self._rows:
-            rows, level = self._rows, f"{100 * self.level:g} % interval"
-            head = f"{'':>{width}} {'estimate':>10} {'error':>9}   {level}"
-            lines = [head, *(f"{names[j]:>{width}} {rows[j]}" for j in order[:SHOWN])]
-        else:
-            lines = [f"{names[j]:>{width}} {weights[j]:+10.4f}" for j in order[:SHOWN]]
-        if len(order) > SHOWN:
-            lines.append(f"… and {len(order) - SHOWN} smaller ones")
-        return "\n".join([*lines, *self.remarks()])
-
-    def _proof(self) -> list[str]:
-        shrunk = "; predictions use weights shrunken by it" if self._rows else ""
-        return [
-            f"alpha {self.alpha:g}{self._chosen()}{shrunk}",
-            str(self.certificate),
-            f"{self.rounds} rounds by the {self.route or 'learner’s own'} route, "
-            f"{self.calls} calls, {self.seconds:.2g} s",
-            f"probabilities: {self.inference}",
-        ]
-
-    def _chosen(self) -> str:
-        if not self.alpha_scores:
-            return ""
-        path = ", ".join(f"{alpha:g}: {score:.4g}" for alpha, score in self.alpha_scores)
-        return f", chosen by data (mean scores: {path})"
+        head, cells = [], [f"{weight:+10.4f}" for weight in weights]
+        if self._rows:
+            interval = f"{100 * self.level:g} % interval"
+            head = [f"{'':>{width}} {'estimate':>10} {'error':>9}   {interval}"]
+            cells = [str(row) for row in self._rows]
+        lines = [*head, *(f"{names[j]:>{width}} {cells[j]}" for j in order[:SHOWN])]
+        more = [f"… and {len(order) - SHOWN} smaller ones"] if len(order) > SHOWN else []
+        return "\n".join([*lines, *more, *self.said])
 
 
 def _refuse_others(given: Any, own: Sequence[str]) -> None:
