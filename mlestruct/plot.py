@@ -111,8 +111,7 @@ def matching(graph: Any, *, ax: Any = None) -> Any:
             heights = np.linspace(1, -1, len(members)).tolist()
             place |= {v: (2.0 * side - 1.0, y) for v, y in zip(members, heights, strict=True)}
     for chosen, colour in ((False, GREY), (True, ORANGE)):
-        pairs = [(u, v) for u, v, given in graph.edges(data=True)
-                 if bool(given.get("matched", False)) == chosen]  # fmt: skip
+        pairs = [pair for pair in graph.edges if graph.edges[pair].get("matched", False) == chosen]
         if pairs:
             width = [WIDEST * graph.edges[pair]["probability"] for pair in pairs]
             how: Any = {"edge_color": colour, "label": "matched" if chosen else "other pairs"}

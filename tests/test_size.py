@@ -35,9 +35,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
         7221,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2898, r"mlestruct/estimators/"),
+    "estimators": (2862, r"mlestruct/estimators/"),
     "families": (1685, r"mlestruct/families/"),
-    "extras": (1575, r"mlestruct/"),
+    "extras": (1569, r"mlestruct/"),
 }
 RAW = {"tests": 34060, "benchmarks": 7736}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")

@@ -157,7 +157,7 @@ class Estimator(Trainable):
         the answers of a solver of your own; a :class:`ConvergenceWarning` counts what is not
         proven.
         """
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             given, tau = self._given(X), list[Array]()
             if len(given.X):
                 batch, scores = self._scored(given)
@@ -192,7 +192,7 @@ class Estimator(Trainable):
         ``random_state`` defaults to the estimator's own. Examples for which ``max_seconds`` left no
         time have no draws, and a :class:`ConvergenceWarning` counts them.
         """
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             from mlestruct.inference.sampling import Samples, as_draws, sampler
 
             given, count = self._given(X), as_count(count, "count", least=1)
@@ -237,10 +237,9 @@ class Estimator(Trainable):
         assert batch.target is not None
         unseen = replace(batch, target=None)  # in which a solver without an answer finds none
         found = self._decide(unseen, scores, "map").outcomes
-        right = np.array([
-            batch.structure(m).right(batch.target[batch.coordinates(m)], outcome)
-            for m, outcome in enumerate(found)
-        ])  # fmt: skip
+        targets = [batch.target[batch.coordinates(m)] for m in range(len(batch))]
+        both = enumerate(zip(targets, found, strict=True))
+        right = np.array([batch.structure(m).right(*known) for m, known in both])
         judged = ~np.isnan(right)
         if not judged.any():
             raise ValueError("no label in y is known: there is nothing to score")
@@ -256,7 +255,7 @@ class Estimator(Trainable):
         :meth:`evidence` sums where a surrogate was learned, or estimates what is too much to sum.
         After ``max_seconds`` (default: the estimator's own) the interval is the one proven so far.
         """
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             given = self._given(X, y)
             if len(given.X) == 0:
                 return 0.0, 0.0
@@ -286,7 +285,7 @@ class Estimator(Trainable):
         """
         from mlestruct.statistics.evidence import Evidence
 
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             given = self._given(X, y)
             batch, scores = self._scored(given, given.outcomes)
             rng = rng_of(self.random_state if random_state is None else random_state)
@@ -317,7 +316,7 @@ class Estimator(Trainable):
         """
         from mlestruct.estimators.calibration import calibration
 
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             return calibration(self, self._given(X, y), bins)
 
     def recalibrated(
@@ -333,7 +332,7 @@ class Estimator(Trainable):
         from mlestruct.estimators.calibration import sharpness
 
         given, found = self._given(X, y), copy.copy(self)
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             factor = sharpness(found, given)
         found.coef_ = factor * self.coef_
         why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
@@ -368,7 +367,7 @@ class Estimator(Trainable):
         for name in removed:
             refuse_removed(f"intervals({name}=)")
             raise TypeError(f"intervals() has no argument {name!r}")
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with self._limited(max_seconds):
             from mlestruct.estimators.intervals import intervals
 
             given = self._given(X, y, sample_weight)
@@ -387,6 +386,10 @@ class Estimator(Trainable):
         if self.learner in ("ssvm", "perceptron"):
             return "of weights that were learned to decide, whose scale means nothing"
         return ""
+
+    def _limited(self, max_seconds: float | None) -> limits.limited:
+        """The limit of one call: as asked for, or the estimator's own."""
+        return limits.limited(max_seconds, type(self).__name__, self.max_seconds)
 
     def _given(
         self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None

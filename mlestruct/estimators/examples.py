@@ -155,8 +155,8 @@ def columns_of(X: Sequence[Any]) -> Columns:
             names = getattr(x[0], "index", None) if hasattr(x[0], "iloc") else None
             for k, row in enumerate(x if names is not None else ()):
                 if list(getattr(row, "index", names)) != list(names):
-                    raise ValueError(f"example {m}, row {k} has entries {list(row.index)}; row 0 "
-                                     f"has {list(names)}")  # fmt: skip
+                    here = f"example {m}, row {k} has entries {list(row.index)}"
+                    raise ValueError(f"{here}; row 0 has {list(names)}")
         if names is not None:
             named.append(list(names))
     if not named or len(named) < len(X):

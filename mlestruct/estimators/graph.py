@@ -123,8 +123,8 @@ class GraphModel(Labelled):
         names = ["constant"] * self.intercept + self._tie_names
         if not isinstance(self.tables, Mapping):
             return [check_kind(self.tables)] * len(names)
-        given = {names[k] if isinstance(k, int) and 0 <= k < len(names) else k: v
-                 for k, v in self.tables.items()}  # fmt: skip
+        places = range(len(names))
+        given = {names[k] if k in places else k: kind for k, kind in self.tables.items()}
         strange = next((name for name in given if name not in names), None)
         if strange is not None:
             raise ValueError(f"tables names {strange!r}; edge features are {names}")

@@ -75,8 +75,9 @@ class Weighable(Estimator):
             try:
                 structure = batch.structure(m).weighed(weight)
                 if np.abs(np.log10(weight)).max() > DECADES:
-                    raise ValueError(f"labels count {weight.min():g} to {weight.max():g}; weights "
-                                     f"lie between 1e-{DECADES} and 1e{DECADES}")  # fmt: skip
+                    span = f"{weight.min():g} to {weight.max():g}"
+                    limits = f"1e-{DECADES} and 1e{DECADES}"
+                    raise ValueError(f"labels count {span}; weights lie between {limits}")
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
             which.append(place.setdefault(structure, len(place)))
