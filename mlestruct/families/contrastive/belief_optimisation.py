@@ -1,4 +1,10 @@
-"""Belief optimisation: descent on the Bethe free energy of binary pairwise graphs, pairs solved."""
+"""Belief optimisation: descent on the Bethe free energy of binary pairwise graphs, pairs solved.
+
+Marginals q = σ(a) are the only unknowns (Welling and Teh 2001), since the best table P of an edge,
+given its ends, is in closed form:
+
+    F = − Σ θ q − Σ W P11 + Σ over edges of P log P + Σ_i (1 − degree) (−H(q_i))
+"""
 
 from __future__ import annotations
 
@@ -7,24 +13,39 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.native._door import BetheGraphs, BetheState, PairEnds, descend_bethe, fill_pairs
 from mlestruct.structures.base import Array, Flags, Ints, Marks, as_numbers
 
 TOL = 1e-9
 STEPS = 10_000
 CLIP = 500.0  # logits beyond are probabilities without a float
-ENTRIES = 1_000_000  # edges times evaluations of one example in one call of the kernel
+TINY = 1e-300  # of a cell
+ENOUGH = 1e-4  # share of the promised decrease that a step must keep
+FLAT = 0.9  # share of a slope that may be left where F shows nothing
+SHORTEST = 1e-12  # of a step
+NOISE = 1e-13  # of F, below which its rounding hides a decrease
 
 
 def cells(W: Any, p: Any, p0: Any, q: Any, q0: Any) -> Array:
     """[P11, P10, P01, P00] with ends p, q minimising −W·P11 − H; p0 = 1 − p, q0 = 1 − q.
 
-    Each cell has full relative precision at any W.
+    Each cell has full relative precision at any W: repelling pairs are attracting ones with an end
+    flipped, and from there on every formula adds positive terms only. With α = e^|W| − 1 everything
+    is divided by max(α, 1): c stands for 1, and s for α.
     """
-    ends = [np.ascontiguousarray(x, float).ravel() for x in np.broadcast_arrays(W, p, p0, q, q0)]
-    found = np.empty((4, len(ends[0])))
-    fill_pairs(PairEnds(len(ends[0]), *ends), found)
-    return found.reshape(4, *np.shape(W))
+    flipped, e = np.less(W, 0), np.exp(-np.abs(W))
+    rest = 1.0 - e
+    most = np.maximum(rest, e)
+    c, s = e / most, rest / most
+    q, q0 = np.where(flipped, q0, q), np.where(flipped, q, q0)
+    d = s * np.where(p + q < 1.0, p - q, q0 - p0)
+    R = np.sqrt(c * (c + 2.0 * s * (p * q0 + q * p0)) + d * d)
+    both = 2.0 * (c + s)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of what is not chosen
+        one = np.where(c > d, 2.0 * c * p * q0 / (c - d + R), 0.5 * (R - c + d) / s)
+        other = np.where(c > -d, 2.0 * c * q * p0 / (c + d + R), 0.5 * (R - c - d) / s)
+    each = both * p * q / (c + s * (p + q) + R), both * p0 * q0 / (c + s * (p0 + q0) + R)
+    found = np.array([each[0], one, other, each[1]])
+    return np.where(flipped, found[[1, 0, 3, 2]], found)
 
 
 class Couplings(NamedTuple):
@@ -132,28 +153,94 @@ def _pairwise(graph: Couplings, scores: Array) -> tuple[Array, Array, Array]:
     return theta, (both - left) - (right - none), constant
 
 
+class Energy:
+    """The Bethe free energy of a batch at given scores."""
+
+    def __init__(self, graph: Couplings, scores: Array) -> None:
+        self.theta, self.W, self.constant = _pairwise(graph, scores)
+        self.graph, count = graph, np.arange(len(self.constant))
+        self.node_of = np.repeat(count, np.diff(graph.node_start))
+        self.edge_of = np.repeat(count, np.diff(graph.edge_start))
+
+    def totals(self, values: Array) -> Array:
+        """The sums over the nodes of every example."""
+        return np.asarray(np.bincount(self.node_of, values, len(self.constant)), dtype=float)
+
+    def __call__(self, a: Array, wanted: Marks) -> tuple[Array, Array, Array]:
+        """F of wanted examples, its slopes by marginals q, and the widths q (1 − q)."""
+        size = np.abs(a)
+        small = np.exp(-size)
+        likely, rare, log = 1.0 / (1.0 + small), small / (1.0 + small), np.log1p(small)
+        q, q0 = np.where(a > 0, likely, rare), np.where(a > 0, rare, likely)
+        entropy = likely * log + rare * (log + size)
+        edges = np.flatnonzero(wanted[self.edge_of])
+        i, j, W = self.graph.left[edges], self.graph.right[edges], self.W[edges]
+        table = cells(W, q[i], q0[i], q[j], q0[j])
+        logs = np.log(np.maximum(table, TINY))
+        slope = a - self.theta
+        slope += np.bincount(i, logs[1] - logs[3] - a[i], len(a))
+        slope += np.bincount(j, logs[2] - logs[3] - a[j], len(a))
+        pairs = (table * logs).sum(axis=0) + entropy[i] + entropy[j] - W * table[0]
+        value = np.bincount(self.edge_of[edges], pairs, len(self.constant)) - self.constant
+        return value - self.totals(self.theta * q + entropy), slope, likely * rare
+
+
+class Descent(NamedTuple):
+    """Where descents end: logits, slopes by marginals there, and F before and after."""
+
+    a: Array
+    slope: Array
+    before: Array
+    after: Array
+    residual: Array  # the largest slope by a logit
+    taken: Ints  # steps
+
+
 def descend(
     graph: Couplings, scores: Array, a: Array, held: Marks, steps: int, tol: float,
     plain: bool = False,
-) -> BetheState:  # fmt: skip
+) -> Descent:  # fmt: skip
     """``steps`` steps on the logits of nodes not held; F never rises.
 
-    The direction is −∂F/∂q, or, of ``plain`` ones, the slope by logits, as in the paper. Every
-    example has a length of its own, shortened until F falls as far as its slope promises.
+    The direction is −∂F/∂q, the slope by logits divided by q (1 − q): a marginal close to 0 or 1
+    moves as far as any other. Of ``plain`` ones it is the slope by logits, as in the paper, and no
+    logit moves by more than 1 in the first step. Every example has a length of its own, shortened
+    until F falls as far as its slope promises.
     """
-    theta, W, constant = _pairwise(graph, scores)
-    count, nodes, edges = len(constant), len(theta), len(W)
-    starts = graph.node_start, graph.edge_start
-    given = BetheGraphs(
-        count, nodes, edges, *starts, graph.left, graph.right, theta, W, constant, held
-    )
-    before, after, residual, length = np.zeros((4, count))
-    taken, slope = np.zeros(count, dtype=np.int64), np.empty(nodes)
-    state = BetheState(count, nodes, a.copy(), slope, before, after, residual, length, taken)
-    turns = max(1, ENTRIES // max(edges // count, 1))
-    while descend_bethe(given, steps, tol, plain, turns, state):
-        pass  # a signal may come between two calls
-    return state
+    energy = Energy(graph, scores)
+    owner, count = energy.node_of, len(energy.constant)
+    taken, length = np.zeros(count, dtype=np.int64), np.ones(count)
+    going = np.ones(count, dtype=bool)
+    F, slope, width = energy(a, going)
+    before = F
+    while True:
+        near, residual = np.where(held, 0.0, width * slope), np.zeros(count)
+        np.maximum.at(residual, owner, np.abs(near))
+        if plain and F is before:
+            length = 1.0 / np.maximum(residual, TINY)
+        # close to 0 and 1 every slope by a logit is small: a start there is no end
+        going = (taken < steps) & ((taken == 0) | (residual > tol)) & (length >= SHORTEST)
+        if not going.any():
+            return Descent(a, slope, before, F, residual, taken)
+        down = near if plain else np.where(held, 0.0, slope)
+        promise = energy.totals(near * down)
+        trial = np.where(going[owner], np.clip(a - length[owner] * down, -CLIP, CLIP), a)
+        reached, fresh, wide = energy(trial, going)
+        turned = energy.totals(down * wide * fresh)
+        # where a decrease is too little for F to show, ask whether the slope has turned
+        shows = length * promise > NOISE * np.abs(F)
+        enough = np.where(
+            shows, reached <= F - ENOUGH * length * promise, turned >= -FLAT * promise
+        )
+        # aim where a straight slope would be flat
+        with np.errstate(divide="ignore", invalid="ignore"):
+            aim = np.where(promise > turned, promise / (promise - turned), np.inf)
+        length *= np.where(going, np.where(enough, np.clip(aim, 0.25, 4.0), 0.5), 1.0)
+        moved = going & enough
+        F, taken, at = np.where(moved, np.minimum(F, reached), F), taken + moved, moved[owner]
+        a, slope, width = (
+            np.where(at, new, old) for new, old in ((trial, a), (fresh, slope), (wide, width))
+        )
 
 
 def tables(graph: Couplings, scores: Array, a: Array) -> Array:
