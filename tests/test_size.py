@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9349, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9127, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
         4468,
@@ -36,7 +36,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2862, r"mlestruct/estimators/"),
-    "families": (1685, r"mlestruct/families/"),
+    "families": (1752, r"mlestruct/families/"),
     "extras": (1569, r"mlestruct/"),
 }
 RAW = {"tests": 34060, "benchmarks": 7736}  # all lines, blank ones and comments included

@@ -197,9 +197,14 @@ class Descent(NamedTuple):
 
 
 def descend(
-    graph: Couplings, scores: Array, a: Array, held: Marks, steps: int, tol: float,
+    graph: Couplings,
+    scores: Array,
+    a: Array,
+    held: Marks,
+    steps: int,
+    tol: float,
     plain: bool = False,
-) -> Descent:  # fmt: skip
+) -> Descent:
     """``steps`` steps on the logits of nodes not held; F never rises.
 
     The direction is −∂F/∂q, the slope by logits divided by q (1 − q): a marginal close to 0 or 1
