@@ -60,10 +60,8 @@ class Table:
         if name not in self.columns:
             like = [n for n in self.columns if n.casefold() == str(name).casefold()]
             hint = f", and {like[0]!r} is another name" if like else ""
-            file = f"{self.places.file}: " if self.places else ""
-            raise ValueError(
-                f"{file}there is no column {name!r}; there are {', '.join(self.columns)}{hint}"
-            )
+            names = ", ".join(self.columns)
+            raise ValueError(f"{self.file}there is no column {name!r}; there are {names}{hint}")
         if name in self.mixed:
             raise ValueError(self.mixed[name])
         return self.columns[name]
