@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlestruct.roommates.cells import number, written
 from mlestruct.roommates.columns import EACH, MOST_LEVELS, shown, suspects, variants
@@ -216,13 +217,14 @@ def _with_rules(
     The rule that most pairs keep is taken first, of columns that say the same the one that is
     called like a rule; others must say more than it does.
     """
-    free = [name for name in everybody.names if name not in (told.id, *told.groups)]
-    guess = next((name for name in free if COHORTS.fullmatch(name.casefold())), None)
-    if told.cohort is None and guess is not None:
-        tried = replace(told, cohort=guess)
-        when = everybody.labels(guess)
-        kept = [when[a] == when[b] for a, b in paired(shares, everybody, tried).tolist()]
-        told = tried if not kept or np.mean(kept) >= KEPT else told
+    if told.cohort is None:
+        done = np.isin(np.arange(len(everybody)), paired(shares, everybody, told))
+        free = [n for n in everybody.names if n not in (told.id, *told.same, *everybody.mixed)]
+        called = [name for name in free if COHORTS.fullmatch(name.casefold())]
+        for name in called[:1] or [name for name in free if _is_cohort(everybody, name, done)][:1]:
+            tried, when = replace(told, cohort=name), everybody.labels(name)
+            kept = [when[a] == when[b] for a, b in paired(shares, everybody, tried).tolist()]
+            told = tried if not kept or np.mean(kept) >= KEPT else told
     pairs = paired(shares, everybody, told)
     taken = {told.id, *told.room, *told.partner, *told.trust, *told.mix}
     while True:
@@ -230,11 +232,19 @@ def _with_rules(
         rules = [leak.agreed for leak in leaking if leak.rule and leak.agreed and leak.agreed.whole]
         if not rules:
             return told
-        agreed = max(rules, key=lambda one: (
-            one.agree / one.pairs, GROUPS.fullmatch(one.column.casefold()) is not None
-        ))  # fmt: skip
+        order = [(r.agree / r.pairs, bool(GROUPS.fullmatch(r.column.casefold()))) for r in rules]
+        agreed = rules[max(range(len(rules)), key=order.__getitem__)]
         told = replace(told, same=(*told.same, agreed.column))
         found.add("rule proposed", 0, column=agreed.column, agreed=agreed)
+
+
+def _is_cohort(people: Table, name: str, done: NDArray[np.bool_]) -> bool:
+    """Whether a column parts those who share already from those who are to be paired up."""
+    values = np.array(list(map(str, people.labels(name))))
+    held = [done[values == value] for value in np.unique(values)]
+    shares = [own.mean() if len(own) > 1 else 0.5 for own in held]
+    several = 1 < len(held) <= FEW and "None" not in values and min(shares) == 0 < max(shares)
+    return several and all(share in (0, 1) or share >= KNOWN for share in shares)
 
 
 def _leaking(people: Table, taken: Collection[str], pairs: Ints, told: Settings) -> list[Leak]:
@@ -369,7 +379,7 @@ def _leaks(
         found.add(code, number, column=leak.column, words=leak.words)
     ids = [written(who) for who in people.as_names(told.id).tolist()]
     for name in people.names:
-        if name not in (told.id, *told.partner) and len(pairs) and name not in people.mixed:
+        if name not in (told.id, *told.shares) and len(pairs) and name not in people.mixed:
             cells = [written(value) for value in people.as_names(name).tolist()]
             hits = sum(cells[a] == ids[b] or cells[b] == ids[a] for a, b in pairs.tolist())
             if 2 * hits >= len(pairs):
@@ -405,19 +415,20 @@ def who_is_who(
     tables: Sequence[Table], id_column: str | None = None, among: Sequence[str] | None = None
 ) -> Who | None:
     """By names and by values: cells of other tables that are ids of people; None without ids."""
-    cells = [
-        {name: [str(written(one)) for one in table.listed(name) if one is not None]
-         for name in table.names if name not in table.mixed}
-        for table in tables
-    ]  # fmt: skip
+    cells: list[dict[str, list[str]]] = []
+    for table in tables:
+        own = {name: table.listed(name) for name in table.names if name not in table.mixed}
+        cells.append(
+            {n: [str(written(v)) for v in told if v is not None] for n, told in own.items()}
+        )
     ranked = []
     for k, table in enumerate(tables):
-        for place, (name, own) in enumerate(cells[k].items()):
-            different = len(set(own)) / max(len(table), 2)
+        for place, (name, mine) in enumerate(cells[k].items()):
+            different = len(set(mine)) / max(len(table), 2)
             free = id_column is None and (among is None or name in among)
             if name == id_column or (free and different >= NEARLY):
                 others = [column for j, t in enumerate(cells) if j != k for column in t.values()]
-                met = sum(_names_people(column, set(own)) for column in others)
+                met = sum(_names_people(column, set(mine)) for column in others)
                 met += sum(_mutual(table, name, other) for other in cells[k] if other != name)
                 named = IDS.fullmatch(name.casefold()) is not None
                 if name == id_column or named or met:

@@ -90,12 +90,13 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     homes = [home for home in homes_of(pairs, people, columns) if named[home.rows[0]] is not None]
     large = [home for home in homes if len(home.ids) > 2]
     if columns.larger == "refuse":
-        refuse(some(
+        crowds = [
             f"{_place(pairs, home)}: {len(home.ids)} people share "
             f"({', '.join(map(repr, home.ids[:4]))}{', …' * (len(home.ids) > 4)}); only pairs can "
             "be learned from: split them into pairs, or leave these people out by larger=leave_out"
             for home in large
-        ))  # fmt: skip
+        ]
+        refuse(some(crowds))
     once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
     strange = []
     for home in [home for home in homes if len(home.ids) == 2]:
@@ -124,8 +125,9 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     ]
     doubts = [
         f"{len(odd)} pairs are said to be of another {columns.cohort} than their people, and count "
-        f"with these (the first: {odd[0]})"
-    ] if odd else []  # fmt: skip
+        f"with these (the first: {first})"
+        for first in odd[:1]
+    ]
     return Observed(rows, _weights(pairs, columns, shared), tuple(notes), tuple(doubts))
 
 

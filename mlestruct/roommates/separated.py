@@ -48,7 +48,7 @@ OTHERS = (  # what begins so is no table as text
     ),
 )
 STRANGE = re.compile(  # letters of other encodings as Windows-1252 would show them
-    "[a-z][ŠŸŽŒÐÞ][a-z]|[a-z]Ÿ|£[a-zà-ÿ]|[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-z]š[b-df-hj-np-tv-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
+    "[À-ÖØ-öø-ÿ]{3}|[a-z][ŠŸŽŒÐÞ][a-z]|[a-z]Ÿ|£[a-zà-ÿ]|[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-z]š[b-df-hj-np-tv-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
 )
 MANY = 0.2  # share of NULs at odd or even places that only UTF-16 has
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}

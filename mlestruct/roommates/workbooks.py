@@ -434,7 +434,8 @@ def _chosen(book: Book, sheet: str | None, wanted: Collection[str]) -> Page:
     if len(chosen) > 1:
         names = ", ".join(map(repr, chosen))
         raise _Refused(
-            f"{book.path} has several sheets: {names}; say which, such as {book.path}#{chosen[0]}"
+            f"{book.path} has several sheets: {names}; say which, such as {book.path}#{chosen[0]}, "
+            "or put people of several years into one sheet, with a column for the year"
         )
     if not chosen:
         raise _Refused(f"{book.path} has no sheet of cells, only charts")
