@@ -28,6 +28,7 @@ USES = {
     "RoommateModel(extra=)": lambda: ms.RoommateModel(extra={}),
     "evaluate(truth=)": lambda: ms.RoommateModel().evaluate([], [], truth=len),
     "evaluate(evidence=)": lambda: ms.RoommateModel().evaluate([], [], evidence=True),
+    "RoommateModel(weight=)": lambda: ms.RoommateModel(weight="kept"),
     "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
     "RoommateModel(unpaired=)": lambda: ms.RoommateModel(unpaired="refuse"),
     "mlestruct.doctor": lambda: ms.doctor,

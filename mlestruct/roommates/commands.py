@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mlestruct.roommates.report import Report
 
 PAIRS = 20  # of a plan that are printed
-FIT = ("weight", "alpha", "max_seconds")  # settings of a fit beside columns
+FIT = ("alpha", "max_seconds")  # settings of a fit beside columns
 TABLES = ("people", "pairs", "rooms", "rules")
 
 
@@ -548,7 +548,7 @@ def add(commands: Any) -> None:
     add_options(parser, "json", "out", "force")
     parser.set_defaults(run=run_example)
     parts = parser.add_subparsers(metavar="COMMAND")
-    columns = (*COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected", "weight")
+    columns = (*COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected")
     more = ("alpha", "missing", "unknown", "checkpoint", "strict", "force")
     words = "learn from people and the pairs observed"
     add_part(parts, run_fit, words, "pairs", *columns, *more)

@@ -98,6 +98,9 @@ class Diagnosis:
         """Why the tables are not understood."""
         return [finding for finding in self.findings if finding.severity == "puzzle"]
 
+    def __str__(self) -> str:
+        return "\n".join(f"{'-' if f.severity == 'note' else '!'} {f.words}" for f in self.findings)
+
 
 def examine(
     tables: Sequence[Table], told: Settings | None = None, chosen: bool = False

@@ -92,8 +92,7 @@ class RoommateModel(Estimator):
     ``partners`` names the columns of ids in tables of pairs. Where rows are of one person each, in
     a table of its own or in that of people, ``room`` names the column of the room (or several that
     make one), ``partner`` that of the partner's id; rooms of three and more are refused, or the
-    people in them left out (``larger``). ``weight`` is a column of weights of pairs. People without
-    a pair are left out of learning.
+    people in them left out (``larger``). People without a pair are left out of learning.
 
     ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
     answers are refused (``refuse``) or count as an average one (``neutral``). ``unknown`` is what
@@ -128,7 +127,6 @@ class RoommateModel(Estimator):
     room: Names = ()
     partner: Names = ()
     larger: Larger = "refuse"
-    weight: str | None = None
     no_answer: NoAnswer = ()
     missing: Missing = "refuse"
     unknown: Unknown | Mapping[str, Unknown] = "refuse"
@@ -148,10 +146,10 @@ class RoommateModel(Estimator):
 
         Without ``pairs`` the table of people says who shares, by ``room`` or ``partner``. Pairs of
         cohorts that ``people`` does not hold are skipped, where ``pairs`` has the cohort's column.
-        The likelihood is that of each group's pairs given who was paired, and given whose pairs
-        have which weight. With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was
-        ended goes on, bit for bit; Ctrl-C leaves the model of the last round. After ``max_seconds``
-        the best weights so far are kept, with a looser certificate and rougher errors.
+        The likelihood is that of each group's pairs given who was paired. With a ``checkpoint`` (a
+        path, or :class:`Checkpoint`) a fit that was ended goes on, bit for bit; Ctrl-C leaves the
+        model of the last round. After ``max_seconds`` the best weights so far are kept, with a
+        looser certificate and rougher errors.
         """
         with self._limited(max_seconds):
             sample = self._sampled(people, pairs)
@@ -208,7 +206,6 @@ class RoommateModel(Estimator):
             seen,
             range(len(halls)),
             halls,
-            weight=np.array([block.weight for block in blocks]),
             asked=asked,
             notes=(*notes, *left_out),
             agreed=agreed,
@@ -347,7 +344,6 @@ class RoommateModel(Estimator):
         return ColumnNames(
             tuple(self.partners),
             self.cohort,
-            self.weight,
             self.id,
             tuple(listed(self.room)),
             tuple(listed(self.partner)),
@@ -376,7 +372,7 @@ class RoommateModel(Estimator):
     def _observed(self, people: Any, pairs: Any) -> tuple[People, list[ObservedGroup], list[str]]:
         """People, the groups of those in pairs, and in words who is left out."""
         read = self._read(people)
-        observed = read_pairs(pairs, read, replace(self._sharing, weight=None))
+        observed = read_pairs(pairs, read, self._sharing)
         blocks, notes = blocks_of(observed, read, "compare with")
         return read, blocks, [*read.notes, *notes, *observed.doubts]
 

@@ -1,9 +1,9 @@
-"""Observed pairs: checked against the people, weighted, and cut into examples to learn from."""
+"""Observed pairs: checked against the people, and cut into examples to learn from."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from mlestruct.roommates.cells import written
 from mlestruct.roommates.frames import Table, table
 from mlestruct.roommates.people import Group, People, are_ids, by_text, meant
 from mlestruct.roommates.questionnaire import refuse, some
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Ints
 
 Larger = Literal["refuse", "leave_out"]
 ANY = object()  # the cohort of a row that names none
@@ -29,7 +29,6 @@ class ColumnNames:
 
     partners: tuple[str, ...]
     cohort: str | None = None
-    weight: str | None = None
     id: str = "id"
     room: tuple[str, ...] = ()
     partner: tuple[str, ...] = ()
@@ -45,15 +44,12 @@ class ColumnNames:
         return (self.id, *self.room, *self.partner) if self.by_person else self.partners
 
 
-@dataclass(frozen=True)
-class Observed:
-    """(pairs × 2) rows of people, each pair's weight, and in words who is not among them."""
+class Observed(NamedTuple):
+    """(pairs × 2) rows of people; in words who is not among them, and what looks wrong."""
 
     rows: Ints
-    weight: Array
     notes: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
-    """What looks wrong, and was taken as it stands."""
 
 
 class Home(NamedTuple):
@@ -63,19 +59,16 @@ class Home(NamedTuple):
     rows: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class ObservedGroup:
-    """The people of one group whose pairs have one weight, as an example to learn from.
+class ObservedGroup(NamedTuple):
+    """The people of one group who are in pairs, as an example to learn from.
 
     Given that these people were paired among themselves, their matching has the model's own
-    distribution: so nobody is compared with people who were not paired, and a pair of weight ½
-    counts half without changing what the rest says.
+    distribution: so nobody is compared with people who were not paired.
     """
 
     group: Group
-    weight: float
-    members: Ints = field(repr=False)
-    pairs: Ints = field(repr=False)
+    members: Ints
+    pairs: Ints
 
 
 def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
@@ -128,7 +121,7 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
         f"with these (the first: {first})"
         for first in odd[:1]
     ]
-    return Observed(rows, _weights(pairs, columns, shared), tuple(notes), tuple(doubts))
+    return Observed(rows, tuple(notes), tuple(doubts))
 
 
 def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
@@ -176,22 +169,18 @@ def _place(pairs: Table, home: Home) -> str:
 def blocks_of(
     observed: Observed, people: People, what: str = "learn from"
 ) -> tuple[list[ObservedGroup], list[str]]:
-    """Examples by group and weight; and in words who is left out of them."""
+    """Examples by group; and in words who is left out of them."""
     blocks, alone = [], 0
     group = people.group_of[observed.rows[:, 0]]
     for number, whole in enumerate(people.groups):
-        mine = group == number
-        for weight in np.unique(observed.weight[mine & (observed.weight > 0)]):
-            pairs = observed.rows[mine & (observed.weight == weight)]
-            alone += len(pairs) == 1
-            if len(pairs) > 1:
-                members = np.sort(pairs.ravel())
-                local = np.searchsorted(members, pairs)
-                blocks.append(ObservedGroup(whole, float(weight), members, local))
+        pairs = observed.rows[group == number]
+        alone += len(pairs) == 1
+        if len(pairs) > 1:
+            members = np.sort(pairs.ravel())
+            blocks.append(ObservedGroup(whole, members, np.searchsorted(members, pairs)))
     counts = (
         (len(people) - 2 * len(observed.rows), f"of {len(people)} people are in no pair"),
-        (int((observed.weight == 0).sum()), "pairs have weight 0"),
-        (alone, "pairs are alone in their group with their weight"),
+        (alone, "pairs are alone in their group"),
     )
     notes = [f"left out: {count} {why}" for count, why in counts if count]
     notes += [f"left out: {note}" for note in observed.notes]
@@ -241,24 +230,3 @@ def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:
                 f"{people.ids[b]!r} ({people.groups[other].label}) are of different groups"
             )
     return [*some(alone), *some(twice), *some(apart)]
-
-
-def _weights(pairs: Table, columns: ColumnNames, homes: Sequence[Home]) -> Array:
-    """Each pair's weight; where two rows are about one pair, both say the same."""
-    if columns.weight is None:
-        return np.ones(len(homes))
-    values = pairs[columns.weight]
-    if values.dtype.kind == "O":
-        raise ValueError(f"column {columns.weight!r} holds text; write the weights as numbers")
-    faults = []
-    for home in homes:
-        own = values[list(home.rows)].tolist()
-        wrong = [k for k, weight in enumerate(own) if not (np.isfinite(weight) and weight >= 0)]
-        faults += [
-            f"{_place(pairs, Home((), (home.rows[k],)))}: weight {own[k]}; it must be 0 or more"
-            for k in wrong
-        ]
-        if len(set(own)) > 1 and not wrong:
-            faults.append(f"{_place(pairs, home)}: one pair, and two weights: {own}")
-    refuse(some(faults))
-    return np.array([values[home.rows[0]] for home in homes], dtype=float)

@@ -158,7 +158,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "technical": _switch("theorems, certificates and scores instead of plain words"),
     "unknown": _choice("answers new since the fit", "refuse", "neutral", "nearest"),
     "yes": _switch("do it"),
-    "weight": _value("COLUMN", "of pairs: their weights"),
 }
 READING = ("decimal", "encoding", "header", "separator")
 SETTINGS = "|".join([*OPTIONS, *READING, "sheet"]).replace("-", "_")

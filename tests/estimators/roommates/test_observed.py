@@ -1,9 +1,7 @@
 """Tables of pairs: faults by place, weights as conditional likelihoods, who is left out."""
 
-import numpy as np
 import pytest
 
-import mlestruct as ms
 from mlestruct import RoommateModel
 
 
@@ -31,41 +29,6 @@ def test_faults(learn) -> None:
     refused("pairs, row 0 is 1; expected two ids", [1, 2])
     refused("nothing to learn from", [])
     refused("nothing to learn from; .*1 pairs are alone", [(1, 2)])
-
-
-def weighted(*weights):
-    return [
-        {"id_a": 2 * k + 1, "id_b": 2 * k + 2, "kept": weight} for k, weight in enumerate(weights)
-    ]
-
-
-def test_faulty_weights(learn) -> None:
-    def refused(message, *weights, **settings):
-        with pytest.raises(ValueError, match=message):
-            learn(weighted(*weights), weight="kept", **settings)
-
-    refused("pairs, row 1: weight -1", 1, -1, 1, 1)
-    refused("pairs, row 2: weight nan", 1, 1, None, 1)
-    refused("column 'kept' holds text; write the weights as numbers", "yes", "no", "no", "no")
-    refused("nothing to learn from; left out: 2 pairs have weight 0; left out: 2", 0, 1, 0, 1)
-
-
-def test_the_weighted_likelihood_is_the_sum_of_conditional_ones(year) -> None:
-    """Against the general learner on the same blocks, made by hand."""
-    people, _ = year(12, seed=5)
-    pairs = [
-        {"id_a": a, "id_b": a + 1, "kept": w}
-        for a, w in zip(range(1, 12, 2), [1, 1, 0.5, 1, 0.5, 0.5], strict=True)
-    ]
-    model = RoommateModel(ordinal="tidy", weight="kept", alpha=0.3).fit(people, pairs)
-    tidy = np.array([person["tidy"] for person in people], dtype=float)
-    blocks = [[0, 1, 2, 3, 6, 7], [4, 5, 8, 9, 10, 11]]
-    batch = ms.Batch.of(ms.Matching(6), [[(0, 1), (2, 3), (4, 5)]] * 2, weight=[1.0, 0.5])
-    low, high = np.triu_indices(6, 1)
-    features = [np.abs(tidy[b][low] - tidy[b][high])[:, None] for b in blocks]
-    dense = ms.Dense.of(batch, features)
-    learner = ms.mle_struct(0.5, regulariser=0.3, solver=ms.FrankWolfe(tol=1e-8))
-    np.testing.assert_allclose(model.coef_, learner.fit(batch, dense).theta, atol=1e-4)
 
 
 def test_who_is_left_out_is_said(year) -> None:
