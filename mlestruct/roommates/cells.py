@@ -21,22 +21,16 @@ Cell = str | int | float | None
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"  # zero-width characters, which str.strip() leaves
 WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
 SIGN = re.compile("[\u2212\u2012\u2013](?=[0-9])")  # minus signs and dashes in front of a digit
-NUMBERS = {
-    mark: re.compile(rf"-?(?:(?:0|[1-9][0-9]{{0,14}})(?:{m}[0-9]*)?|{m}[0-9]+)(?:[eE][-+]?[0-9]+)?")
-    for mark, m in ((".", r"\."), (",", ","))
+APART = "'\u2019\u00a0\u2009\u202f"  # part thousands and never are decimal marks: 1'234.5
+NUMBERS = {  # 1234,5e6 or ,5; 1.234,5, which has both marks, so it can be read in one way; 1'234,5
+    mark: re.compile(
+        rf"-?(?:(?:0|[1-9][0-9]{{0,14}})(?:[{mark}][0-9]*)?|[{mark}][0-9]+)(?:[eE][-+]?[0-9]+)?"
+        rf"|-?[1-9][0-9]{{0,2}}(?:[{other}][0-9]{{3}})+[{mark}][0-9]+"
+        rf"|-?[1-9][0-9]{{0,2}}([{APART}])[0-9]{{3}}(?:\1[0-9]{{3}})*(?:[{mark}][0-9]+)?"
+    )
+    for mark, other in (".,", ",.")
 }
-GROUPED = {
-    ".": re.compile(r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+\.[0-9]+"),
-    ",": re.compile(r"-?[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+"),
-}
-# 1'234.5 and 1 234,5 with a narrow blank: signs that never are decimal marks
-SPACED = re.compile(
-    "-?[1-9][0-9]{0,2}(['\u2019\u00a0\u2009\u202f])[0-9]{3}(?:\\1[0-9]{3})*(?:[.,][0-9]+)?"
-)
-THOUSANDS = {
-    mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:{m}[0-9]{{3}})+")
-    for mark, m in ((".", r"\."), (",", ","))
-}
+THOUSANDS = {mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:[{mark}][0-9]{{3}})+") for mark in ".,"}
 
 
 def stripped(text: str) -> str:
@@ -70,11 +64,15 @@ def number(cell: Cell, decimal: Decimal = ".") -> float | None:
     if not isinstance(cell, str):
         return None if cell is None else float(cell)
     plain = SIGN.sub("-", cell, count=1)
-    if GROUPED[decimal].fullmatch(plain):  # 1.234,5 has both marks, so it can be read in one way
-        plain = plain.replace("." if decimal == "," else ",", "")
-    elif apart := SPACED.fullmatch(plain):
-        plain = plain.replace(apart[1], "")
-    return float(plain.replace(",", ".")) if NUMBERS[decimal].fullmatch(plain) else None
+    if not NUMBERS[decimal].fullmatch(plain):
+        return None
+    kept = re.sub(f"[{APART}{',' if decimal == '.' else '.'}]", "", plain)
+    return float(kept.replace(",", "."))
+
+
+def is_number(cell: Cell) -> bool:
+    """Whether a cell spells a number with either decimal mark."""
+    return number(cell) is not None or number(cell, ",") is not None
 
 
 def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
@@ -167,8 +165,3 @@ def letters(column: int) -> str:
     from openpyxl.utils import get_column_letter
 
     return str(get_column_letter(column + 1))
-
-
-def filled(row: Sequence[Cell]) -> int:
-    """How many cells are not blank."""
-    return sum(cell is not None for cell in row)

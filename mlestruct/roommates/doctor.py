@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.roommates.cells import number, written
+from mlestruct.roommates.cells import is_number, number, written
 from mlestruct.roommates.columns import EACH, MOST_LEVELS, shown, suspects, variants
 from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.leaks import KEPT, Leak, leaks
@@ -19,7 +19,7 @@ from mlestruct.roommates.observed import homes_of, read_pairs
 from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.project import Settings
 from mlestruct.roommates.questionnaire import some
-from mlestruct.roommates.words import FINDINGS
+from mlestruct.roommates.words import CROSSED, FINDINGS
 from mlestruct.structures.base import Ints
 
 PAIRS_PER_WEIGHT = 5  # fewer say little: docs/roommates.md
@@ -348,7 +348,7 @@ def _words_among_numbers(table: Table, name: str) -> list[str]:
     if column.dtype.kind != "O":
         return []
     cells = [(row, v) for row, v in enumerate(column.tolist()) if v is not None]
-    odd = [(row, v) for row, v in cells if number(v) is None and number(v, ",") is None]
+    odd = [(row, v) for row, v in cells if not is_number(v)]
     known = suspects(column) if len(odd) <= (1 - ALMOST) * len(cells) else dict(odd)
     rest = [(row, value) for row, value in odd if value not in known]
     return [
@@ -378,8 +378,9 @@ def _leaks(
     """Columns that say who shares, and those that name the partner beside the one that was told."""
     for leak in leaking:
         whole = leak.agreed is not None and leak.agreed.whole
-        code = "leak" if not leak.rule else "rule" if whole else "spelled rule"
-        found.add(code, number, column=leak.column, words=leak.words)
+        once = "" if whole else CROSSED["once"]
+        code = "rule" if leak.rule else "leak"
+        found.add(code, number, column=leak.column, words=leak.words, once=once)
     ids = [written(who) for who in people.as_names(told.id).tolist()]
     for name in people.names:
         if name not in (told.id, *told.shares) and len(pairs) and name not in people.mixed:

@@ -18,7 +18,16 @@ from statistics import median
 import numpy as np
 
 from mlestruct.roommates import separated, workbooks
-from mlestruct.roommates.cells import Cell, Decimal, Grid, Places, filled, letters, number, written
+from mlestruct.roommates.cells import (
+    Cell,
+    Decimal,
+    Grid,
+    Places,
+    is_number,
+    letters,
+    number,
+    written,
+)
 from mlestruct.roommates.frames import Table, evident, objects, typed
 from mlestruct.roommates.separated import decoded
 from mlestruct.storage.files import content
@@ -45,8 +54,8 @@ def _top(
         return top, full.index(top)
     tops = [grid.rows[k] for k in full[:DEEP]]
     named = [j for j, row in enumerate(tops) if wanted and set(wanted) <= set(map(_name, row))]
-    usual = median(filled(grid.rows[k]) for k in full[len(full) // 2 :])
-    fullest = [j for j, row in enumerate(tops) if filled(row) >= FULL * usual]
+    usual = median(_filled(grid.rows[k]) for k in full[len(full) // 2 :])
+    fullest = [j for j, row in enumerate(tops) if _filled(row) >= FULL * usual]
     if not named and not fullest:
         raise ValueError(f"{grid.file}: no line of column names was found; say which line has them")
     place = (named or fullest)[0]
@@ -59,7 +68,7 @@ def _top(
     # names may be merged over two lines, or groups of them stand in the line above
     for below in full[place + 1 : place + 2]:
         words = [cell for cell in grid.rows[below] if cell is not None]
-        fuller = len(words) > filled(grid.rows[k])
+        fuller = len(words) > _filled(grid.rows[k])
         fuller = fuller and (not named or set(wanted) <= set(map(_name, words)))
         if fuller and all(isinstance(c, str) and number(c) is None for c in words):
             return below, place + 1
@@ -74,7 +83,7 @@ def _reads_as_data(grid: Grid, top: int, below: Sequence[int]) -> bool:
     if not run or len(run) < len(spelled):
         return False
     counted = len(run) > 1 and run == [run[0] + k for k in range(len(run))]
-    return not (counted and len(run) < filled(row))
+    return not (counted and len(run) < _filled(row))
 
 
 def _numeric(grid: Grid, rows: Sequence[int]) -> list[int]:
@@ -82,7 +91,7 @@ def _numeric(grid: Grid, rows: Sequence[int]) -> list[int]:
     found, rows = [], rows[:ENOUGH]
     for k in range(max((len(grid.rows[r]) for r in rows), default=0)):
         cells = [c for r in rows if (c := _value(grid.rows[r], k)) is not None]
-        spelled = sum(number(c) is not None or number(c, ",") is not None for c in cells)
+        spelled = sum(map(is_number, cells))
         if cells and spelled >= NUMERIC * len(cells):
             found.append(k)
     return found
@@ -101,7 +110,7 @@ def _data(grid: Grid, full: Sequence[int], top: int) -> tuple[list[int], list[st
         said.append(f"names repeated in line {listed} left out")
     _refuse_totals(grid, below)
     last = below[-1] if below else top
-    blank = sum(not filled(grid.rows[k]) for k in range(top + 1, last))
+    blank = sum(not _filled(grid.rows[k]) for k in range(top + 1, last))
     if blank:
         said.append(f"{blank} blank line{'s' * (blank > 1)} left out")
     return sorted(set(below).difference(again)), said
@@ -109,11 +118,11 @@ def _data(grid: Grid, full: Sequence[int], top: int) -> tuple[list[int], list[st
 
 def _refuse_totals(grid: Grid, below: Sequence[int]) -> None:
     """Lines of sums and means are no people: they begin with such a word, and have gaps."""
-    usual = median(filled(grid.rows[k]) for k in below) if below else 0
+    usual = median(_filled(grid.rows[k]) for k in below) if below else 0
     for k in below:
         row = grid.rows[k]
         place, first = next((j, c) for j, c in enumerate(row) if c is not None)
-        if isinstance(first, str) and TOTALS.fullmatch(first.casefold()) and filled(row) < usual:
+        if isinstance(first, str) and TOTALS.fullmatch(first.casefold()) and _filled(row) < usual:
             raise ValueError(
                 f"{grid.cell(k, place)}: {first!r} looks like a line of totals; delete that line, "
                 "or fill its gaps if it is data"
@@ -124,7 +133,7 @@ def _explains(grid: Grid, below: Sequence[int]) -> bool:
     """Whether the first row has different words wherever the rows under it have numbers."""
     columns = _numeric(grid, below[1:])
     cells = [_value(grid.rows[below[0]], k) for k in columns]
-    words = [c for c in cells if c is not None and number(c) is None and number(c, ",") is None]
+    words = [c for c in cells if c is not None and not is_number(c)]
     return len(columns) > 1 and len(words) == len(columns) and len(set(words)) > 1
 
 
@@ -162,6 +171,11 @@ def _names(grid: Grid, top: int, columns: Sequence[int]) -> tuple[list[str], lis
         )
         raise ValueError(f"{grid.cell(top, 0)}: {listed}; rename one of them")
     return names, said
+
+
+def _filled(row: Sequence[Cell]) -> int:
+    """How many cells are not blank."""
+    return sum(cell is not None for cell in row)
 
 
 def _value(row: Sequence[Cell], column: int) -> Cell:
@@ -238,7 +252,7 @@ def _table(
     Nameless columns are named by their place, blank ones dropped.
     """
     grid = grid.stripped()
-    full = [k for k, row in enumerate(grid.rows) if filled(row)]
+    full = [k for k, row in enumerate(grid.rows) if _filled(row)]
     if not full:
         raise ValueError(f"{grid.file} is empty; expected a line of column names")
     top, above = _top(grid, full, wanted, header)

@@ -126,13 +126,7 @@ FINDINGS: dict[str, tuple[str, ...]] = {
     ),
     "rule": (
         "stop",
-        "column {column!r}: {words} If so, ",
-        "list it in same; if partners may differ in it, in differ",
-        "use it as a rule; if partners may differ in it, tick that",
-    ),
-    "spelled rule": (
-        "stop",
-        "column {column!r}: {words} If so, write each of them in one way and ",
+        "column {column!r}: {words} If so, {once}",
         "list it in same; if partners may differ in it, in differ",
         "use it as a rule; if partners may differ in it, tick that",
     ),
