@@ -340,10 +340,6 @@ def errors(quick: bool = False) -> Iterator[Row]:
             "partner among most probable": [
                 (one.top[max(one.top)], one.top_error[max(one.top)]) for one in told
             ],
-            "log-likelihood beside random": [
-                (one.log_likelihood_estimate - one.log_likelihood_random, one.log_likelihood_error)
-                for one in told
-            ],
         }
         for name, both in found.items():
             value, printed = np.array(both).T

@@ -1,32 +1,20 @@
-"""Judging a model on pairs it did not learn from: ranks, probabilities, likelihood."""
+"""Judging a model on pairs it did not learn from: ranks and probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from mlestruct import Batch
 from mlestruct.estimators import Calibration
-from mlestruct.inference import marginals
-from mlestruct.inference.bounds import (
-    ProvenInterval,
-    bethe_value,
-    halves,
-    halves_interval,
-    log_z_interval,
-)
 from mlestruct.results import Shown
 from mlestruct.roommates.pairing import Pairing
 from mlestruct.roommates.questionnaire import listed
 from mlestruct.structures.base import Array, Ints, as_count
 
-TINY = 1e-300
 FEW = 20  # pairs below which no comparison is worth more than its error
 
 
@@ -52,18 +40,15 @@ RULES = {
 
 @dataclass(frozen=True)
 class Evaluation(Shown):
-    """How well held-out pairs rank among all that were possible, and how probable they were.
+    """How well held-out pairs rank among all that were possible.
 
     ``auc``: the chance that a true pair ranks above another pair of its cohort, by ``marginal``,
     by ``score``, and by the simpler rules that ``RULES`` puts into words. ``auc_error`` are their
     standard errors, each pair with its two people being one unit; ``auc_lead`` is by how much the
     model's marginals are above each simpler rule, and ``auc_lead_error`` that difference's error.
     ``top[k]``: the share of people whose partner is among their k most probable; ``top_error``,
-    ``top_random``. ``log_likelihood``: an interval for the exact one, by the theorems that ``why``
-    names; ``log_likelihood_estimate``: by the Bethe value, exact if all were alike; no bound;
-    ``log_likelihood_random``: that of a uniform matching; ``log_likelihood_error``: that of the
-    difference of these two. ``calibration``: how often pairs of some probability came about.
-    ``learned`` of the ``pairs`` were learned from.
+    ``top_random``. ``calibration``: how often pairs of some probability came about. ``learned`` of
+    the ``pairs`` were learned from.
     """
 
     auc: dict[str, float]
@@ -73,11 +58,6 @@ class Evaluation(Shown):
     top: dict[int, float]
     top_error: dict[int, float]
     top_random: dict[int, float]
-    log_likelihood: tuple[float, float]
-    log_likelihood_estimate: float
-    log_likelihood_random: float
-    log_likelihood_error: float
-    why: str
     calibration: Calibration
     pairs: int
     learned: int
@@ -98,8 +78,6 @@ class Evaluation(Shown):
             (f"partner among {k}", share, self.top_error[k], self.top_random[k])
             for k, share in self.top.items()
         ]
-        likely = self.log_likelihood_estimate, self.log_likelihood_error, self.log_likelihood_random
-        rows.append(("log-likelihood, about", *likely))
         names = "measure", "value", "error", "random"
         return {n: [row[k] for row in rows] for k, n in enumerate(names)}
 
@@ -127,7 +105,6 @@ class Evaluation(Shown):
                 f"AUC within cohort by score {score}, by marginal {marginal}",
                 *self._compared(),
                 f"partner among the most probable {hits}",
-                self._likely(),
                 *self.notes,
             ]
         )
@@ -146,24 +123,12 @@ class Evaluation(Shown):
             for name, words in RULES.items()
         ]
 
-    def _likely(self) -> str:
-        low, high = self.log_likelihood
-        gain = self.log_likelihood_estimate - self.log_likelihood_random
-        told = (
-            f"log-likelihood about {self.log_likelihood_estimate:.1f} (by Bethe), "
-            f"{gain:+.1f} ± {self.log_likelihood_error:.1f} beside random pairing"
-        )
-        if low > self.log_likelihood_random:
-            return f"{told}; proven in [{low:.1f}, {high:.1f}] ({self.why})"
-        return f"{told}; no theorem tells it from random ({self.why})"
-
 
 def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> Evaluation:
     """Areas are averaged over cohorts, weighted by their pairs."""
     tops = [as_count(k, "top", least=1) for k in listed(tops)]
     ranked = [_ranks(held) for held in groups]
     people = sum(len(rank) for rank in ranked)
-    bounds = [_log_likelihood(held) for held in groups]
     areas = {
         "marginal": _areas(groups, [held.pairing.tau for held in groups]),
         "score": _areas(groups, [held.score for held in groups]),
@@ -188,13 +153,6 @@ def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> E
         top_random={
             k: sum(len(r) * min(1.0, k / (len(r) - 1)) for r in ranked) / people for k in tops
         },
-        log_likelihood=(
-            float(sum(i.lower for i in bounds)), float(sum(i.upper for i in bounds))
-        ),
-        log_likelihood_estimate=sum(_bethe(held) for held in groups),
-        log_likelihood_random=-sum(log_pairings(len(rank)) for rank in ranked),
-        log_likelihood_error=_gain_error(groups),
-        why=bounds[0].why,
         calibration=Calibration.of_rare(
             np.concatenate([held.pairing.tau for held in groups]),
             np.concatenate(came_true),
@@ -228,17 +186,6 @@ def _by_pair(values: NDArray[Any], partner: Ints) -> Array:
     """The mean over both people of every pair."""
     low, high = _pairs(partner).T
     return np.asarray((values[low].astype(float) + values[high]) / 2.0)
-
-
-def _gain_error(groups: Sequence[Held]) -> float:
-    """Of Σ log probability less that at random, its true pairs being the units."""
-    gains = []
-    for held in groups:
-        true = held.pairing.structure.graph.index(_pairs(held.partner))
-        chance = np.maximum(held.pairing.tau[true], TINY)
-        gains.append(np.log(chance) + log(len(held.partner) - 1))
-    found = np.concatenate(gains)
-    return len(found) * _mean_error(found)
 
 
 def _areas(groups: Sequence[Held], values: Sequence[Array]) -> Area:
@@ -301,11 +248,6 @@ def _orders(every: Array, true: Array) -> tuple[Array, Array]:
     return (left + right) / 2.0, (less + most) / 2.0
 
 
-def log_pairings(n: int) -> float:
-    """The logarithm of how many ways there are to pair up n people."""
-    return float(gammaln(n + 1) - gammaln(n / 2 + 1) - n / 2 * log(2))
-
-
 def _pairs(partner: Ints) -> Ints:
     people = np.arange(len(partner))
     return np.stack([people, partner], axis=1)[people < partner]
@@ -320,28 +262,3 @@ def _ranks(held: Held) -> NDArray[np.float64]:
         true = held.pairing.at(person, held.partner[person])[1]
         ranks[person] = (tau > true).sum() + 0.5 * ((tau == true).sum() + 1)
     return ranks
-
-
-def _log_likelihood(held: Held) -> ProvenInterval:
-    """Of one group's matching: ρ = ½ bounds log Z above, any split into two halves below."""
-    pairing = held.pairing
-    batch = Batch.of(pairing.structure, count=1)
-    above = marginals(batch, pairing.scores, rho=0.5)
-    side = halves(pairing.structure.n_nodes, pairing.tau, pairing.solution.partner)
-    inside = log_z_interval(above) & halves_interval(pairing.structure, pairing.scores, side)
-    reached = _reached(held)
-    return ProvenInterval(reached - inside.upper[0], reached - inside.lower[0], inside.why)
-
-
-def _bethe(held: Held) -> float:
-    """By the Bethe value of log Z, moved so that it is exact where all scores are equal."""
-    n, scores = len(held.partner), held.pairing.scores
-    value = bethe_value(held.pairing.structure, scores)
-    uniform = n / 2 * (log(n - 1) + (n - 2) * log1p(-1 / (n - 1))) if n > 2 else 0.0
-    return _reached(held) - (value + log_pairings(n) - uniform)
-
-
-def _reached(held: Held) -> float:
-    """The score of the true matching."""
-    place = held.pairing.structure.graph.index(_pairs(held.partner))
-    return float(held.pairing.scores[place].sum())

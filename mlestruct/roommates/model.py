@@ -15,6 +15,8 @@ from mlestruct.errors import DataWarning, outside, refuse_removed
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.examples import Given, alphas_of
 from mlestruct.features import Pairs
+from mlestruct.inference import best, marginals
+from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, log_z_interval
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learning.loop import AnyCheckpoint
@@ -544,6 +546,18 @@ class RoommateModel(Estimator):
             known = np.isin(marks(read, members[block.pairs]), self.marks_)
             held.append(Held(pairing, partner, score, other, int(known.sum())))
         return held, notes
+
+    def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
+        """ρ = ½ bounds log Z above, pairs between two halves of the people below."""
+        above, (mates, _, _) = marginals(batch, scores, rho=0.5), best(batch, scores)
+        lower = []
+        for m, mate in enumerate(mates):
+            structure, own = batch.structure(m), batch.coordinates(m)
+            side = halves(structure.n_nodes, above.tau[own], mate)
+            lower.append(halves_interval(structure, scores[own], side))
+        below = np.concatenate([one.lower for one in lower])
+        whole = ProvenInterval(below, np.full(len(below), np.inf), lower[0].why)
+        return log_z_interval(above) & whole
 
     def summary(self) -> RoommateSummary:  # type: ignore[override]
         """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""

@@ -143,13 +143,6 @@ class Report:
         model, plan, found = self.model, self.plan, self.evaluation
         summary, used = model.summary(), model.roles_
         gap = max(plan.gap, 0.0)
-        low, high = found.log_likelihood if found else (0.0, 0.0)
-        technical = [] if found is None else [
-            words("likelihood", pairs=found.pairs, low=f"{low:.1f}", high=f"{high:.1f}",
-                  estimate=f"{found.log_likelihood_estimate:.1f}",
-                  random=f"{found.log_likelihood_random:.1f}"),
-            *found.notes,
-        ]  # fmt: skip
         return rendered(
             "report.html",
             style=STYLE,
@@ -171,7 +164,7 @@ class Report:
             certificate=summary.certificate,
             share=_small(summary.certificate.relative),
             gap=f" by more than {number(gap, 1)}" if gap > 1e-6 else "",
-            technical=technical,
+            technical=found.notes if found else [],
             sizes=[(pairing.group.label, len(pairing.ids)) for pairing in plan.pairings],
             fields=Surveyed._fields,
             columns=[row for row in survey(self.people) if row.column in used],

@@ -41,10 +41,6 @@ REPORT = {
     "score": "by score",
     "random": "guessing",
     "logistic": "simple regression",
-    "likelihood": (
-        "The log-likelihood of all {pairs} held-out pairs is about {estimate}, proven to be "
-        "between {low} and {high}; pairing at random has {random}."
-    ),
 }
 
 
