@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1516, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7201,
+        7112,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2862, r"mlestruct/estimators/"),
     "families": (1752, r"mlestruct/families/"),
     "extras": (1570, r"mlestruct/"),
 }
-RAW = {"tests": 34234, "benchmarks": 7736}  # all lines, blank ones and comments included
+RAW = {"tests": 34232, "benchmarks": 7732}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

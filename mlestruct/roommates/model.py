@@ -251,9 +251,10 @@ class RoommateModel(Estimator):
 
     def _pairs(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
         """What every two people's answers are worth to each weight; an empty bed has none."""
-        beds = [((0, len(hall.members) % 2), (0, 0)) for hall in X]
-        codes = [np.pad(hall.people.codes[hall.members], bed, constant_values=-1)
-                 for hall, bed in zip(X, beds, strict=True)]  # fmt: skip
+        codes = []
+        for hall in X:
+            bed = (0, len(hall.members) % 2), (0, 0)
+            codes.append(np.pad(hall.people.codes[hall.members], bed, constant_values=-1))
         return Pairs.of(batch, codes, self.asked_.questions_for(np.concatenate(codes)))
 
     def features(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
@@ -380,11 +381,11 @@ class RoommateModel(Estimator):
 
     def pairing(self, people: People, group: Group, **rules: Any) -> Pairing:
         """A group to pair up, under rules."""
-        from mlestruct.roommates.pairing import Pairing, Worth
+        from mlestruct.roommates.pairing import Pairing, worths
 
         codes = people.codes[group.members]
-        worth = Worth.of(self.asked_.questions_for(codes), codes, self.coef_)
-        return Pairing.of(people, group, worth, self._inference(), **rules)
+        found = worths(self.asked_.questions_for(codes), codes, self.coef_)
+        return Pairing.of(people, group, found, self._inference(), **rules)
 
     def assign(
         self,

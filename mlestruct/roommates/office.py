@@ -460,11 +460,9 @@ class Office:
 
     def home(self, who: str) -> tuple[tuple[str, ...], str | None]:
         """The people of somebody's home, and their room."""
-        me = self.id_of(who)
-        homes = [(_people(home), home[0].room) for home in self.plan.shared]
-        homes += [([one.person], one.room) for one in self.plan.singles]
-        found, room = next(home for home in homes if me in home[0])
-        return tuple(str(written(one)) for one in found), _text(room)
+        pairing, me = self.plan.find(self.id_of(who))
+        home = next(one for one in self.plan.homes if one.pairing is pairing and me in one.who)
+        return tuple(str(written(pairing.ids[one])) for one in home.who), _text(home.room)
 
     def decide(self, kind: str, who: Sequence[str]) -> Decisions:
         """All decisions after a change; a ValueError where that breaks a lock, or another one."""
@@ -554,11 +552,9 @@ class Office:
         for home in report.homes():
             who, room = home.pop("who"), _text(home.pop("room"))
             twos = {frozenset(who[k : k + 2]) for k in range(0, len(who) - 1, 2)}
-            cards.append(home | {
-                "who": [str(written(one)) for one in who],
-                "room": room,
-                "locked": (room is not None and room in rooms) or bool(twos and locks >= twos),
-            })  # fmt: skip
+            locked = (room is not None and room in rooms) or bool(twos and locks >= twos)
+            ids = [str(written(one)) for one in who]
+            cards.append(home | {"who": ids, "room": room, "locked": locked})
         names = {str(written(who)): report.shown(who) for who in self._ids}
         return {"lines": report.headline(), "homes": cards, "names": names}
 

@@ -47,8 +47,8 @@ def overview(office: Office) -> Json:
     """Every dropped file, what the doctor says, what columns are for, and the cohorts."""
     files: dict[str, Json] = {}
     for kind, file in office.choices.files.items():
-        files[kind] = {"name": file.name, "sheets": office.sheets.get(kind, []),
-                       "sheet": file.sheet}  # fmt: skip
+        listed = office.sheets.get(kind, [])
+        files[kind] = {"name": file.name, "sheets": listed, "sheet": file.sheet}
         if kind in office.faults:
             files[kind]["fault"] = office.faults[kind]
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,38 +26,19 @@ BLOCK = 256  # people whose probabilities are held at once
 KEPT = ("structure", "scores", "beliefs", "place")  # what does not depend on the rules
 
 
-@dataclass(frozen=True)
-class Worth:
-    """A group's scores in parts: a table for each question.
+def worths(questions: Sequence[Question], codes: Ints, theta: Array) -> tuple[Question, ...]:
+    """What every two answers to a question are worth, by the weights of :class:`Pairs`.
 
     Every person's mean over the others is 0 in every part. A perfect matching's total changes by
     a constant only, so nothing else could have been learned from pairs.
     """
-
-    questions: tuple[Question, ...]
-    codes: Ints = field(repr=False)
-
-    @classmethod
-    def of(cls, questions: Sequence[Question], codes: Ints, theta: Array) -> Self:
-        """From the weights of :class:`Pairs`."""
-        ends = np.cumsum([len(q.weights) for q in questions], dtype=np.int64)
-        found = []
-        for question, own, weights in zip(questions, codes.T, np.split(theta, ends), strict=False):
-            table = np.tensordot(weights, question.tables, 1)
-            worth = centred(table, np.bincount(own, minlength=len(table)).astype(float))[None]
-            found.append(Question(question.name, question.levels, (question.name,), worth))
-        return cls(tuple(found), codes)
-
-    def scores(self, beds: int) -> Array:
-        """Of all pairs u < v of the people and some empty beds, which are worth 0 to everybody."""
-        codes = np.pad(self.codes, ((0, beds), (0, 0)), constant_values=-1)
-        pairs = Pairs.of(Batch.of(Matching(len(codes)), count=1), [codes], self.questions)
-        return pairs.potentials(np.ones(pairs.d))
-
-    def parts(self, a: int, b: int) -> dict[str, float]:
-        """What each question adds to the score of two people."""
-        asked = zip(self.questions, *self.codes[[a, b]], strict=True)
-        return {question.name: float(question.tables[0, i, j]) for question, i, j in asked}
+    ends = np.cumsum([len(q.weights) for q in questions], dtype=np.int64)
+    found = []
+    for question, own, weights in zip(questions, codes.T, np.split(theta, ends), strict=False):
+        table = np.tensordot(weights, question.tables, 1)
+        worth = centred(table, np.bincount(own, minlength=len(table)).astype(float))[None]
+        found.append(Question(question.name, question.levels, (question.name,), worth))
+    return tuple(found)
 
 
 def centred(table: Array, counts: Array) -> Array:
@@ -91,7 +72,8 @@ class Pairing:
 
     group: Group
     ids: list[Any] = field(repr=False)
-    worth: Worth = field(repr=False)
+    questions: tuple[Question, ...] = field(repr=False)
+    codes: Ints = field(repr=False)
     singles: int
     forbid: Ints = field(repr=False)
     require: Ints = field(repr=False)
@@ -103,7 +85,7 @@ class Pairing:
         cls,
         people: People,
         group: Group,
-        worth: Worth,
+        questions: tuple[Question, ...],
         inference: Inference,
         rules: Rules | None = None,
         rooms: Sequence[Room] | None = None,
@@ -124,7 +106,8 @@ class Pairing:
         shared = [place[room.fixed[0]] for room in rooms or () if room.size > 1 == len(room.fixed)]
         beds = [[person, len(ids) + k] for person in shared for k in range(singles)]
         forbid = np.concatenate([forbid, np.array(beds, dtype=np.int64).reshape(-1, 2)])
-        return cls(group, ids, worth, singles, forbid, require, decision, inference)
+        codes = people.codes[group.members]
+        return cls(group, ids, questions, codes, singles, forbid, require, decision, inference)
 
     @cached_property
     def place(self) -> dict[int, int]:
@@ -139,7 +122,15 @@ class Pairing:
 
     @cached_property
     def scores(self) -> Array:
-        return self.worth.scores(self.singles)
+        """Of all pairs u < v of people and empty beds, which are worth 0 to everybody."""
+        codes = np.pad(self.codes, ((0, self.singles), (0, 0)), constant_values=-1)
+        pairs = Pairs.of(Batch.of(Matching(len(codes)), count=1), [codes], self.questions)
+        return pairs.potentials(np.ones(pairs.d))
+
+    def parts(self, a: int, b: int) -> dict[str, float]:
+        """What each question adds to the score of two people."""
+        asked = zip(self.questions, *self.codes[[a, b]], strict=True)
+        return {question.name: float(question.tables[0, i, j]) for question, i, j in asked}
 
     @cached_property
     def beliefs(self) -> Marginals:
@@ -221,16 +212,13 @@ class Pairing:
     def _joined(self, pairs: Ints, fours: int) -> list[Ints]:
         """Pairs, of which ``fours`` twos are joined: the best by the matching of pairs."""
         low, high = np.triu_indices(len(pairs), 1)
-        cross = sum(self.at(pairs[low, i], pairs[high, j])[0] for i in (0, 1) for j in (0, 1))
+        mine, others = pairs[low][:, :, None], pairs[high][:, None]
         table = np.zeros((2 * len(pairs) - 2 * fours,) * 2)
-        table[low, high] = cross
+        table[low, high] = self.at(mine, others)[0].sum(axis=(1, 2))
         beds = _all_pairs(len(pairs), len(pairs) - 2 * fours)
         shut = np.zeros((len(self.ids) + self.singles,) * 2, dtype=bool)
         shut[tuple(self.forbid.T)] = True
-        shut |= shut.T
-        never = np.any(
-            [shut[pairs[low, i], pairs[high, j]] for i in (0, 1) for j in (0, 1)], axis=0
-        )
+        never = (shut | shut.T)[mine, others].any(axis=(1, 2))
         closed = np.stack([low[never], high[never]], axis=1)
         structure = Matching(len(table), forbidden=np.concatenate([beds, closed]))
         weights = table[structure.ends[:, 0], structure.ends[:, 1]]
@@ -261,8 +249,8 @@ def likely(
     """
     count = None if count is None else as_count(count, "count", least=1)
     each = None if each is None else as_count(each, "each", least=1)
-    parts = [_pairs(pairing, count) if each is None else _of_each(pairing, each)
-             for pairing in pairings]  # fmt: skip
+    how, most = (_pairs, count) if each is None else (_of_each, each)
+    parts = [how(pairing, most) for pairing in pairings]
     ends, tau, scores = map(np.concatenate, zip(*parts, strict=True))
     group = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     order = np.argsort(-tau)[:count]  # stable sorting takes three times as long
@@ -288,7 +276,7 @@ def _pairs(pairing: Pairing, count: int | None) -> tuple[NDArray[np.int32], Arra
     return pairing.group.members.astype(np.int32)[ends], tau, scores
 
 
-def _of_each(pairing: Pairing, count: int) -> tuple[NDArray[np.int32], Array, Array]:
+def _of_each(pairing: Pairing, count: Any) -> tuple[NDArray[np.int32], Array, Array]:
     """(rows of people, probability, score) of everybody's most probable pairs, each pair once."""
     n, (near, _) = len(pairing.ids), nearest(pairing, count)
     pairs = np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1)

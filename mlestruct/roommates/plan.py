@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby
 from math import exp, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -52,6 +51,14 @@ class Alternative(NamedTuple):
     partner: Any
     probability: float
     score: float
+
+
+class Housed(NamedTuple):
+    """Who lives together, by their numbers in the group, and their room."""
+
+    pairing: Pairing
+    who: Ints
+    room: Any
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,7 @@ class Plan(Shown):
                 )
             _ = pairing.solution
         plan = cls(people, pairings, tuple(given), tuple(forbid), must)
-        _ = plan.objective, plan._homes  # rules and rooms that leave no plan are refused here
+        _ = plan.objective, plan.homes  # rules and rooms that leave no plan are refused here
         return plan
 
     @property
@@ -123,68 +130,64 @@ class Plan(Shown):
         return self.upper - self.objective
 
     @cached_property
+    def homes(self) -> list[Housed]:
+        """Who lives together; ValueError where rooms leave no plan."""
+        found = []
+        for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
+            fours = sum(room.size == 4 and not room.fixed for room in rooms)
+            kept = [np.array([pairing.place[row] for row in r.fixed]) for r in rooms if r.fixed]
+            homes, members = pairing.homes(fours, kept), pairing.group.members
+            needing = needs(self.people) & set(members.tolist()) if rooms else set()
+            places = housed(rooms, [members[home] for home in homes], needing)
+            if len(places) < len(homes):
+                who = ", ".join(repr(self.people.ids[row]) for row in sorted(needing)[:SHOWN])
+                raise Infeasible(
+                    f"{pairing.group.label}: {len(needing)} people need an accessible room ({who}),"
+                    f" and {sum(room.accessible for room in rooms)} of the rooms used are "
+                    "accessible; fix them to rooms, require that two of them share, or list more "
+                    "such rooms first"
+                )
+            found += [Housed(pairing, *home) for home in zip(homes, places, strict=True)]
+        return found
+
+    @cached_property
+    def shared(self) -> list[list[Pair]]:
+        """The pairs of each home: two in a room for four, else one by itself."""
+        found = []
+        for pairing, who, room in self.homes:
+            twos = who[: len(who) // 2 * 2].reshape(-1, 2)
+            scores, tau = pairing.at(*twos.T)
+            rows = zip(twos.tolist(), tau.tolist(), scores.tolist(), strict=True)
+            label, ids = pairing.group.label, pairing.ids
+            found.append([Pair(ids[a], ids[b], p, s, label, room) for (a, b), p, s in rows])
+        return [pairs for pairs in found if pairs]
+
+    @cached_property
     def pairs(self) -> list[Pair]:
         """Who shares with whom; in a room for four, two pairs with the same room."""
-        return [pair for pairing, homes in self._homes for pair in _pairs(pairing, homes)]
+        return [pair for home in self.shared for pair in home]
 
     @property
     def twos(self) -> Ints:
         """(pairs × 2) rows of any two people who share a home, also in a room for four."""
-        found = [
-            np.stack([pairing.group.members[home[ends]] for ends in np.triu_indices(len(home), 1)])
-            for pairing, homes in self._homes
-            for home, _ in homes
-        ]
-        return np.concatenate([np.empty((2, 0), dtype=np.int64), *found], axis=1).T
-
-    @property
-    def shared(self) -> list[list[Pair]]:
-        """The pairs of each home: two in a room for four, else one by itself."""
-        keys = [(p.group, p.room is None, k if p.room is None else p.room)
-                for k, p in enumerate(self.pairs)]  # fmt: skip
-        homes = groupby(range(len(keys)), key=keys.__getitem__)
-        return [[self.pairs[k] for k in home] for _, home in homes]
+        living = [home.pairing.group.members[home.who] for home in self.homes]
+        found = [np.stack(np.triu_indices(len(rows), 1), axis=1) for rows in living]
+        twos = [rows[two] for rows, two in zip(living, found, strict=True)]
+        return np.concatenate([np.empty((0, 2), dtype=np.int64), *twos])
 
     @cached_property
     def singles(self) -> list[Single]:
         """Who shares with nobody: one in an odd group, and who gets a room for one."""
         return [
-            Single(pairing.ids[home[0]], float(pairing.single(home[0])), pairing.group.label, room)
-            for pairing, homes in self._homes
-            for home, room in homes
-            if len(home) == 1
+            Single(pairing.ids[who[0]], float(pairing.single(who[0])), pairing.group.label, room)
+            for pairing, who, room in self.homes
+            if len(who) == 1
         ]
 
     @property
     def left_over(self) -> list[Any]:
         """The ids of those for whom there is neither a partner nor a room of their own."""
         return [single.person for single in self.singles if single.room is None]
-
-    @cached_property
-    def _homes(self) -> list[tuple[Pairing, list[tuple[Any, Any]]]]:
-        """(people who share, their room) of every group."""
-        found = []
-        for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
-            fours = sum(room.size == 4 and not room.fixed for room in rooms)
-            kept = [np.array([pairing.place[row] for row in r.fixed]) for r in rooms if r.fixed]
-            homes = pairing.homes(fours, kept)
-            places = self._placed(pairing, rooms, homes)
-            found.append((pairing, list(zip(homes, places, strict=True))))
-        return found
-
-    def _placed(self, pairing: Pairing, rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
-        """The room of each home, accessible where somebody needs that."""
-        living = [pairing.group.members[home] for home in homes]
-        needing = needs(self.people) & set(pairing.group.members.tolist()) if rooms else set()
-        places = housed(rooms, living, needing)
-        if len(places) < len(homes):
-            who = ", ".join(repr(self.people.ids[row]) for row in sorted(needing)[:SHOWN])
-            raise Infeasible(
-                f"{pairing.group.label}: {len(needing)} people need an accessible room ({who}), "
-                f"and {sum(room.accessible for room in rooms)} of the rooms used are accessible; "
-                "fix them to rooms, require that two of them share, or list more such rooms first"
-            )
-        return places
 
     def columns(self) -> dict[str, list[Any]]:
         """A row for each pair, then for each single person, whose partner is None."""
@@ -269,18 +272,6 @@ class Plan(Shown):
         return WhatIf(plan, self.objective - plan.objective, new)
 
 
-def _pairs(pairing: Pairing, homes: Sequence[tuple[Any, Any]]) -> list[Pair]:
-    """The pairs in homes for two, and the two in each home for four."""
-    twos = [(home[k : k + 2], room) for home, room in homes for k in range(0, len(home) - 1, 2)]
-    if not twos:
-        return []
-    scores, tau = pairing.at(*np.array([two for two, _ in twos]).T)
-    return [
-        Pair(pairing.ids[a], pairing.ids[b], float(p), float(s), pairing.group.label, room)
-        for ((a, b), room), p, s in zip(twos, tau, scores, strict=True)
-    ]
-
-
 class Contribution(NamedTuple):
     """What two answers to one question add to a score: above 0 they help, below they hurt."""
 
@@ -310,10 +301,10 @@ class Explanation(Shown):
     ) -> Explanation:
         """Of two people, by their numbers in the group."""
         score, probability = pairing.at(*pair)
-        parts = pairing.worth.parts(*pair)
-        rows = pairing.group.members[list(pair)].tolist()
+        parts = pairing.parts(*pair)
+        a, b = pairing.group.members[list(pair)].tolist()
         found = [
-            Contribution(name, *_answers(table, name, rows), part)
+            Contribution(name, _answer(table[name].item(a)), _answer(table[name].item(b)), part)
             for name, part in parts.items()
             if name not in protected
         ]
@@ -355,14 +346,6 @@ class Explanation(Shown):
 
 def _told(answer: Any) -> str:
     return "no answer" if answer is None else str(answer)
-
-
-def _answers(table: Table, name: str, rows: Any) -> tuple[Any, Any]:
-    """Both people's answers; None for one that is missing, and for a feature that is no column."""
-    if name not in table.names:
-        return None, None
-    column, (first, second) = table[name], rows
-    return _answer(column.item(first)), _answer(column.item(second))
 
 
 def _answer(cell: Any) -> Any:

@@ -37,8 +37,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {  # the first is proposed
 }
 BY_COLUMN = ("no_answer", "spelled")
 LOCKS = ("require", "fixed")
-HEADINGS = {"require": "lock", "fixed": "lock", "forbid": "apart", "together": "together",
-            "left": "left"}  # fmt: skip
+HEADINGS = {**dict.fromkeys(LOCKS, "lock"), "forbid": "apart"}
+HEADINGS |= {"together": "together", "left": "left"}
 
 
 class Dropped(NamedTuple):

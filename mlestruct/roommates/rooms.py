@@ -139,11 +139,9 @@ def _yes(table: Table, column: str) -> list[bool]:
     """A column of yes and no, blank for no."""
     cells = table.labels(column)
     words = ["" if value is None else str(written(value)).casefold() for value in cells]
-    refuse(some(
-        f"{table.at(row, column)}: {column!r} is yes or no, not {cells[row]!r}"
-        for row, word in enumerate(words)
-        if word and word not in YES | NO
-    ))  # fmt: skip
+    odd = [row for row, word in enumerate(words) if word and word not in YES | NO]
+    faults = (f"{table.at(k, column)}: {column!r} is yes or no, not {cells[k]!r}" for k in odd)
+    refuse(some(faults))
     return [word in YES for word in words]
 
 
