@@ -63,7 +63,7 @@ def mortal(monkeypatch):
     ):  # fmt: skip
         monkeypatch.setattr(evaluating, name, counted(getattr(evaluating, name)))
     online = sys.modules["mlestruct.learners.online"]
-    monkeypatch.setattr(online, "_step", counted(online._step))
+    monkeypatch.setattr(online, "counting_from", counted(online.counting_from))
     return lambda count: left.__setitem__(0, count)
 
 

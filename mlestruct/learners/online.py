@@ -15,9 +15,8 @@ from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import NONE, Found, Loop
 from mlestruct.learning.regulariser import Regulariser
-from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
+from mlestruct.oracle import Validated, memory, remember, resolve
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 
 WHY = "an averaged perceptron minimises no objective that bounds its error"
@@ -46,6 +45,8 @@ class Perceptron(Learns):
 
         It begins with weights of 0, whatever ``start`` says.
         """
+        from mlestruct.oracle.solver import tells_best_from_worst
+
         check_problem(self.name, batch, features)
         oracle, count = Validated(resolve(self.oracle, batch)), len(batch)
         ones = [(batch.select(m), features.select(m)) for m in np.arange(count)[:, None]]
@@ -63,9 +64,15 @@ class Perceptron(Learns):
             for m in rng.permutation(count):
                 if calls and loop.late():
                     break
+                one, own = ones[m]
+                score = own.potentials(theta) + one.bias
                 with counting_from(int(m)):
-                    step = _step(ones[m], oracle, theta)
-                    maximises = maximises or _tells(ones[m], oracle, theta)
+                    off = one.target - oracle.many(one, score)[0]
+                    # Of a solver that minimises no weights would come out.
+                    if not maximises and theta.any():
+                        maximises = tells_best_from_worst(oracle, one, score)
+                off = off if one.counts is None else off * one.counts
+                step = one.weight[0] * own.moments(off) if off.any() else np.zeros(len(theta))
                 mistakes += bool(step.any())
                 theta = theta + step / lam
                 total, seen, calls = total + theta, seen + 1, calls + 1
@@ -81,26 +88,6 @@ class Perceptron(Learns):
             epoch += 1
             memories = [memory(oracle, one) for one, _ in ones]
             loop.save((epoch, theta, total, rng.bit_generator.state, memories))
-
-
-def _step(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Array) -> Array:
-    one, features = example
-    vertex, _ = oracle.many(one, features.potentials(theta) + one.bias)
-    assert one.target is not None
-    off, weight = one.target - vertex, one.counts
-    if not off.any():
-        return np.zeros(len(theta))
-    off = off if weight is None else off * weight
-    return np.asarray(one.weight[0] * features.moments(off))
-
-
-def _tells(example: tuple[Batch[Any], Features], oracle: Oracle[Any], theta: Array) -> bool:
-    """Whether the solver is known to maximise: of one that minimises no weights would come out."""
-    from mlestruct.oracle.solver import tells_best_from_worst
-
-    one, features = example
-    score = features.potentials(theta) + one.bias
-    return bool(theta.any()) and tells_best_from_worst(oracle, one, score)
 
 
 def perceptron(

@@ -63,35 +63,28 @@ def subgraphs(graph: FactorGraph, pieces: Sequence[Sequence[int]], unaries: Unar
     missing = set(range(graph.n_factors)).difference(*(piece.tolist() for piece in lists))
     if missing:
         raise ValueError(f"factor {min(missing)} is in no piece, so its scores would be lost")
-    used = np.bincount(np.concatenate([*lists, np.zeros(0, np.int64)]), minlength=graph.n_factors)
     scopes = np.split(graph.scope, graph.scope_start[1:-1])[: graph.n_factors]
     nodes = [np.unique(np.concatenate([scopes[f] for f in factors])) for factors in lists]
-    held = np.bincount(np.concatenate([*nodes, np.zeros(0, np.int64)]), minlength=graph.n_nodes)
-    share = np.zeros(graph.n_nodes + graph.n_factors)
-    if unaries == "inside":
-        share[: graph.n_nodes] = 1.0 / np.maximum(held, 1)
-    share[graph.n_nodes :] = 1.0 / np.maximum(used, 1)
-    found = [
-        _piece(graph, inside, [scopes[f] for f in factors], factors, share)
-        for inside, factors in zip(nodes, lists, strict=True)
-    ]
-    alone = np.arange(graph.n_nodes) if unaries == "own" else np.flatnonzero(held == 0)
     none = np.zeros(0, np.int64)
-    return found + [_piece(graph, np.array([i]), [], none, np.ones_like(share)) for i in alone]
-
-
-def _piece(
-    graph: FactorGraph, nodes: Ints, scopes: list[Ints], factors: Ints, share: Array
-) -> Piece:
-    ranges = [np.arange(graph.node_start[i], graph.node_start[i + 1]) for i in nodes]
-    ranges += [np.arange(graph.table_start[f], graph.table_start[f + 1]) for f in factors]
-    repeats = np.concatenate(ranges)
-    inner = [np.searchsorted(nodes, scope).tolist() for scope in scopes]
-    structure = FactorGraph(graph.cards[nodes], inner, fixed=graph.fixed[repeats])
-    entries = (share[graph.table_of[repeats]], (np.arange(len(repeats)), repeats))
-    shares = sp.csr_array(entries, shape=(len(repeats), graph.size))
-    weight = 1.0 if graph.weight is None else float(graph.weight[nodes].max())
-    return Piece(structure, repeats, shares, weight)
+    used = np.bincount(np.concatenate([*lists, none]), minlength=graph.n_factors)
+    held = np.bincount(np.concatenate([*nodes, none]), minlength=graph.n_nodes)
+    own = np.zeros(graph.n_nodes) if unaries == "own" else 1.0 / np.maximum(held, 1)
+    share = np.concatenate([own, 1.0 / np.maximum(used, 1)])
+    alone = np.arange(graph.n_nodes) if unaries == "own" else np.flatnonzero(held == 0)
+    groups = [*zip(nodes, lists, strict=True), *((np.array([i]), none) for i in alone)]
+    found = []
+    for inside, factors in groups:
+        ranges = [np.arange(graph.node_start[i], graph.node_start[i + 1]) for i in inside]
+        ranges += [np.arange(graph.table_start[f], graph.table_start[f + 1]) for f in factors]
+        repeats = np.concatenate(ranges)
+        inner = [np.searchsorted(inside, scopes[f]).tolist() for f in factors]
+        structure = FactorGraph(graph.cards[inside], inner, fixed=graph.fixed[repeats])
+        part = share[graph.table_of[repeats]] if len(factors) else np.ones(len(repeats))
+        entries = (part, (np.arange(len(repeats)), repeats))
+        shares = sp.csr_array(entries, shape=(len(repeats), graph.size))
+        weight = 1.0 if graph.weight is None else float(graph.weight[inside].max())
+        found.append(Piece(structure, repeats, shares, weight))
+    return found
 
 
 @dataclass(frozen=True)
