@@ -22,7 +22,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "Learner.states": "fit(batch, features, told=function) calls the function after every round",
     "FrankWolfe.run": "solve(dual, oracle, told=function) calls the function after every round",
     "mlestruct.learners.Model": "mlestruct.learners.Found is what a fit has come to",
-    "mlestruct.engine.Maker": "engines ask parts of the examples, see mlestruct.engine.Shard",
+    "mlestruct.engine.Maker": "engines ask parts of the examples, see mlestruct.engine.Engine",
     "RoommateModel(weight=)": "leave pairs that are not to count out of their table",
     "RoommateModel(outcomes=)": "leave pairs that are not to count out of their table",
     "RoommateModel(unpaired=)": "notes_ counts people without a pair, who are left out",

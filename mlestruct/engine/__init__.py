@@ -7,9 +7,7 @@ from mlestruct.lazy import lazily
 if TYPE_CHECKING:
     from mlestruct.engine.dask import Dask as Dask
     from mlestruct.engine.local import Engine as Engine
-    from mlestruct.engine.local import Running as Running
     from mlestruct.engine.local import Serial as Serial
-    from mlestruct.engine.local import Shard as Shard
     from mlestruct.engine.local import Threads as Threads
     from mlestruct.engine.local import engine_of as engine_of
 

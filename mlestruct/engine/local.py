@@ -14,43 +14,23 @@ from mlestruct.errors import refuse_removed
 from mlestruct.storage.trees import Tree
 
 
-class Shard(Protocol):
-    """A share of the examples that answers questions; asked, it changes nothing.
+class Engine(Protocol):
+    """Where parts are asked. Their number is the data's business, never the number of workers.
 
-    Interface: a question is the name of a method and its arguments. The method takes them and a
-    warm start, None at first, and returns the answer and the next warm start. ``pack(warm)`` is
+    Interface: ``open(parts)`` → the parts at work, with their warm starts: ``ask(name, questions)``
+    puts a question, a tuple of arguments, to each part's method of that name and returns the
+    answers in the parts' order, so that sums have the same bits anywhere; ``memory()`` are the warm
+    starts as trees, ``remember(trees)`` goes on from them, and ``close()`` releases the parts.
+
+    A part is a share of the examples. Asked, it changes nothing: its method takes the arguments and
+    a warm start, None at first, and returns the answer and the next warm start. ``pack(warm)`` is
     that as a tree of arrays, None where nothing depends on it, and ``unpack(tree)`` the warm start
     again. Asked the same from the same warm start, a part answers the same bits. ``first`` is the
     number of its first example; ``halves(arguments)`` are the two halves of its examples, each with
     its arguments, none of a single example: so the example that costs workers is found.
     """
 
-    first: int
-
-    def pack(self, warm: Any) -> Tree: ...
-    def unpack(self, tree: Tree) -> Any: ...
-    def halves(self, arguments: tuple[Any, ...]) -> list[tuple[Any, tuple[Any, ...]]]: ...
-
-
-class Running(Protocol):
-    """The parts of a problem at work, with their warm starts.
-
-    Interface: ``ask(name, questions)`` puts a question, a tuple of
-    arguments, to each part and returns the answers in the parts' order, so that sums have the same
-    bits anywhere; ``memory()`` are the warm starts as trees, ``remember`` goes on from them, and
-    ``close()`` releases the parts.
-    """
-
-    def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]: ...
-    def memory(self) -> list[Tree]: ...
-    def remember(self, trees: Sequence[Tree]) -> None: ...
-    def close(self) -> None: ...
-
-
-class Engine(Protocol):
-    """Where parts are asked. Their number is the data's business, never the number of workers."""
-
-    def open(self, parts: Sequence[Any]) -> Running: ...
+    def open(self, parts: Sequence[Any]) -> Any: ...
 
 
 class Local:
