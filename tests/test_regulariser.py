@@ -51,7 +51,10 @@ def test_the_conjugate_is_the_largest_value(regulariser, rng):
         total = 0.0
         for j in range(4):
             one = Regulariser(
-                *(getattr(regulariser, name)[j : j + 1] for name in vars(regulariser))
+                *(
+                    getattr(regulariser, name)[j : j + 1]
+                    for name in regulariser.__dataclass_fields__
+                )
             )
             low, high = max(one.lower[0], -30.0), min(one.upper[0], 30.0)
 

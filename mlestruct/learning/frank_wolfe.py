@@ -21,7 +21,7 @@ from mlestruct import limits
 from mlestruct.engine import Threads, engine_of
 from mlestruct.errors import counted_from, counting_from, refuse_removed
 from mlestruct.learning.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
-from mlestruct.learning.iterate import Iterate, capacity, footprint, plain
+from mlestruct.learning.iterate import FLAT, Iterate, capacity, plain
 from mlestruct.learning.loop import AnyCheckpoint, Found, Loop, Told
 from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
 from mlestruct.native._door import reach_vertices
@@ -323,7 +323,8 @@ class OracleRun:
         self.centre: Centre | None = None
         self.theta = self.at = self.tau = np.zeros(0)
         self.primal, self.slack, self.value = np.inf, 0.0, np.inf
-        self.number, self.calls, self.asking, self.bytes = 0, 0, 0.0, footprint(dual)
+        self.number, self.calls, self.asking = 0, 0, 0.0
+        self.bytes = 8 * (FLAT * dual.batch.size + 2 * len(dual.features.columns.index))
 
     def ask(self, asked: Callable[[Array], Answers], score: Array, calls: int) -> Answers:
         """Return the answers to a question of so many calls, and count it."""
@@ -348,7 +349,11 @@ class OracleRun:
         dual, iterate, x = self.dual, self.iterate, self.iterate.x
         batch, weight, ridge = dual.batch, dual.batch.weight, dual.regulariser
         if self.number == 0 and not self.margin and self.solver.keep == "best":
-            theta = theta * iterate.shorter(theta)
+            # Newton's share of the first weights, by the curvature of independent parts: all of the
+            # first θ(τ), a long step along a gradient, may be worse than no weights.
+            spread = dual.features.potentials(theta) ** 2 * np.maximum(x.tau * (1.0 - x.tau), 0.0)
+            bend = float(dual.weigh(spread).sum()) + float(ridge.lam @ theta**2)
+            theta = theta * min(max(float(theta @ x.r) / max(bend, 1e-300), 0.0), 1.0)
         at, score, energy, spread = iterate.tangent(share, theta)
         answers, upper = self.ask(asked, score, len(batch))
         vertices, out = plain(answers), np.empty((3, len(batch)))
@@ -435,7 +440,8 @@ class Rounds(OracleRun):
         super().__init__(solver, dual, *given)
         self.cold, self.step = given[2] is None, solver.step
         entropy, ridge = self.dual.entropy, self.dual.regulariser
-        self.smoothing = Smoothing.of(entropy)
+        slopes = entropy.a, entropy.b, entropy.mixed.a
+        self.smoothing = Smoothing(tried=any(bool((a < 0).any()) for a in slopes))
         self.sharing: Sharing | None = None
         if solver.centre and solver.step != "batch_fixed":
             r = np.zeros(dual.features.d) if self.cold else self.iterate.x.r
@@ -453,18 +459,16 @@ class Rounds(OracleRun):
             theta = BETWEEN * self.theta + (1.0 - BETWEEN) * theta
         due = self.sums if self.number % SUMMED == 0 else None
         found = self.proven(asked, theta, max(self.smoothing.share, self.share), due)
-        if self.number == 0:
-            self._plan(found.vertices)
-        return found
-
-    def _plan(self, vertices: Array) -> None:
-        """Choose the kind of step, and what it will need, by the first vertices."""
+        if self.number:
+            return found
+        # By the first vertices the kind of step is chosen, and what it will need.
+        vertices = found.vertices
         dual, iterate = self.dual, self.iterate
         cap, sparse, room = capacity(dual, vertices, iterate.moments(vertices))
         if self.step == "auto":
             self.step = "pairwise" if cap >= FEWEST else "block"
         if self.step != "pairwise":
-            return
+            return found
         iterate.activate(cap, sparse)
         self.bytes += room + 8 * dual.batch.size
         if self.margin and self.cold:  # begins at outcomes, which become atoms
@@ -473,6 +477,7 @@ class Rounds(OracleRun):
         if self.sharing is not None:
             iterate.more = MORE
             self.bytes += 16 * LAST * dual.batch.size
+        return found
 
     def move(self, found: Reply) -> None:
         """Take one round's steps, to new vertices, others' answers and known ones.

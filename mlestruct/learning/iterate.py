@@ -107,17 +107,6 @@ class Iterate:
         score += self.dual.features.potentials(theta)
         return at, score, energy, spread
 
-    def shorter(self, theta: Array) -> float:
-        """Return Newton's share of the first weights, by the curvature of independent parts.
-
-        The first θ(τ) is a long step along a gradient: all of it may be worse than no weights, and
-        a run that is cut would end with it.
-        """
-        dual, tau = self.dual, self.x.tau
-        spread = dual.features.potentials(theta) ** 2 * np.maximum(tau * (1.0 - tau), 0.0)
-        bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
-        return float(np.clip(theta @ self.x.r / max(bend, 1e-300), 0.0, 1.0))
-
     def moments(self, vertices: Array) -> Array:
         """Return every example's moments at its vertex."""
         return plain(self.dual.features.each(vertices))
@@ -197,8 +186,3 @@ def capacity(dual: Dual, vertices: Array, moments: Array) -> tuple[int, bool, in
         most = min(most, isqrt(BUDGET // (8 * count)))
     cap = int(np.clip(most, 4, CAP))
     return cap, sparse, cap * (each + 128 * count)
-
-
-def footprint(dual: Dual) -> int:
-    """Return the bytes of a run's arrays beside its problem and its atoms."""
-    return 8 * (FLAT * dual.batch.size + 2 * len(dual.features.columns.index))

@@ -205,7 +205,7 @@ class WeightDescent(LBFGS):
         scale: Array | None = None,
     ) -> None:
         self.regulariser, self.factor = regulariser, factor
-        self.scale = np.ones(len(regulariser)) if scale is None else scale
+        self.scale = np.ones(len(theta)) if scale is None else scale
         z, kinks = theta * self.scale if factor is None else factor.T @ theta, None
         if not regulariser.plain:
             lower, upper = regulariser.lower * self.scale, regulariser.upper * self.scale

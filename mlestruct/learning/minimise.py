@@ -113,7 +113,11 @@ class Standing:
     def look(
         self, problem: Problem, point: tuple[Array, float, Array], moved: bool, tol: float
     ) -> Reached:
-        """See how far a new point is from the best, and have inference finer where that is due."""
+        """See how far a new point is from the best, and have inference finer where that is due.
+
+        Where a search has ended, as weights are as good as inference can tell or no step was found,
+        inference becomes exact, and then cold, as often as that helps.
+        """
         ridge, (theta, value, lack) = problem.regulariser, point
         self.start = value if self.number == 0 else self.start
         gap, size, coarse = ridge.bracket(theta, -lack), max(1.0, abs(value)), problem.coarse
@@ -125,7 +129,12 @@ class Standing:
         if still:
             self.since, self.patience = self.number, 2 * self.patience
         still = still and moved and not met and problem.provable
-        stuck = "" if problem.refine(met or still, moved) else "step"
+        stuck = "" if moved else "step"
+        if problem.coarse and (met or still or not moved):
+            problem.coarse, problem.tol, stuck = False, 0.0, ""
+        elif not (met or still or moved) and problem.colder():
+            stuck = ""
+        problem.taken += moved
         unsure = bool(coarse and met and problem.provable)
         if coarse and not (problem.coarse or unsure):
             gap = ridge.bracket(theta, -problem.value_and_gradient(theta)[1])

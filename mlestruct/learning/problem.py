@@ -262,8 +262,10 @@ class LikelihoodPart(Part):
             energy = energy + batch.constant
         part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
         assert batch.target is not None
-        missing = features.moments((batch.target - found.tau) * batch.weights)
-        return Proof(part, found.tau, found.moved, missing), warm
+        lack = batch.target - found.tau
+        if (batch.weight != 1).any():
+            lack *= batch.weights
+        return Proof(part, found.tau, found.moved, features.moments(lack)), warm
 
     def pack(self, warm: Any) -> Tree:
         return None if warm is None else self.routine.pack(warm)
@@ -362,21 +364,13 @@ class Problem:
         """The parts' next answers are those of a first call."""
         self.running.remember([None] * self.count)
 
-    def refine(self, ended: bool, moved: bool) -> bool:
-        """Have inference finer, or cold, where a search has ended; whether there is a way on.
-
-        It has where weights are as good as inference can tell, or no step was found.
-        """
+    def colder(self) -> bool:
+        """Evaluate cold from now on, or once more so, unless the last time did not help."""
         helped = self.cold == 0 or self.taken > 1
-        on = True
-        if self.coarse and (ended or not moved):
-            self.coarse, self.tol = False, 0.0
-        elif not (ended or moved) and helped and self.cold < self.restarts:
+        if helped and self.cold < self.restarts:
             self.cold, self.taken = self.cold + 1, 0
-        else:
-            on = moved
-        self.taken += moved
-        return on
+            return True
+        return False
 
     def claim(self, value: float, gap: float) -> Certificate:
         """What a round says of which nothing is proven."""

@@ -111,7 +111,8 @@ class Regulariser:
     def conj(self, r: Array) -> float:
         """R*(r) = max_θ ⟨r, θ⟩ − R(θ)."""
         theta = self.weights(r)
-        return float(as_numbers(r, "r") @ theta) - self.value(theta)
+        cost = self.lam / 2 * (theta - self.prior) ** 2 + self.l1 * np.abs(theta)
+        return float(as_numbers(r, "r") @ theta) - float(cost.sum())
 
     def bracket(self, theta: Array, r: Array) -> float:
         """R(θ) + R*(r) − ⟨θ, r⟩ ≥ 0, summed from terms that are never negative."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ from mlestruct.learning.iterate import Iterate
 from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.entropy import Entropy
 
 SHARE, MOST = 0.5, 0.3  # of the gap that is allowed for δ; δ itself at most
 # A round without progress shrinks δ, unless that only raised the gap.
@@ -46,10 +45,6 @@ class Smoothing:
     plain: float = 0.0
     fine: float = 0.0
     asked: int = 0
-
-    @classmethod
-    def of(cls, entropy: Entropy) -> Smoothing:
-        return cls(any(bool((a < 0).any()) for a in (entropy.a, entropy.b, entropy.mixed.a)))
 
     def follow(self, gap: float, mass: float, objective: float) -> None:
         """After a round of this gap; ``mass`` is its vertices' Σ|a|·view."""
@@ -162,6 +157,7 @@ FULL = 2
 MORE = 4  # pairs of steps per scoring, for a vertex per part: so the weight goes sooner
 
 
+@dataclass
 class Sharing:
     """Answers shared: what is best for one example is an outcome of all others of its structure.
 
@@ -171,8 +167,10 @@ class Sharing:
     polytope. ``pause`` is how many rounds are left out after one that gained little.
     """
 
-    def __init__(self, kin: list[Ints]) -> None:
-        self.kin, self.answers, self.wait, self.pause = kin, list[Array](), 0, 0
+    kin: list[Ints]
+    answers: list[Array] = field(default_factory=list)
+    wait: int = 0
+    pause: int = 0
 
     @classmethod
     def of(cls, batch: Batch[Any]) -> Sharing | None:
