@@ -6,7 +6,7 @@ import copy
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from mlestruct.engine import Engine
 from mlestruct.errors import not_fitted
 from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged, winner
-from mlestruct.estimators.convergence import Ending
+from mlestruct.estimators.convergence import warn_short
 from mlestruct.estimators.examples import Columns, Given, alphas_of, given_of
 from mlestruct.estimators.params import Parameters
 from mlestruct.features import Dense, Features, as_features
@@ -254,8 +254,7 @@ class Trainable(Parameters):
         vars(self).update(vars(model))
         loop.keep()
         if self._short:
-            how = self._short, self.certificate_, self.tol, missed, len(tried), self.get_params()
-            Ending(*how, self._hint, bool(self.coef_.any())).warn(type(self).__name__)
+            warn_short(self, missed, len(tried))
         return self
 
     def _named(self) -> dict[str, Any]:
@@ -416,15 +415,10 @@ class Trainable(Parameters):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model: settings, weights, certificate, history; no data, no code."""
-        from mlestruct.estimators.stored import StoredFit, write
+        from mlestruct.estimators.stored import save
 
         self._check_fitted()
-        known = {"history": self.history_, "route": self.route_, "learned": self._learned}
-        model = Found(self.coef_, self.certificate_, short=self._short, **known)
-        how = self.alpha_, self.alpha_scores_, self.notes_, self.scale_, self._columns
-        fitted = StoredFit(model, *how)
-        kind, settings = type(self).__name__, self.get_params()
-        write(path, kind, settings, fitted, self.stored(), self.private)
+        save(path, self)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], **again: Any) -> Self:
@@ -433,19 +427,10 @@ class Trainable(Parameters):
         Settings that are code (an oracle, a structure or a learner of your own) are not in the
         file: pass them ``again``.
         """
-        from mlestruct.estimators.stored import loading, read
+        from mlestruct.estimators.stored import load
 
-        settings, fitted, learned = read(path, cls.__name__, again)
-        with loading(path, cls.__name__):
-            cls.check_names(settings)
-            model, found = cls(**settings), fitted.model
-            inference = model._learner(Regulariser.of(0)).inference.recall(found.learned)
-            model._keep(replace(found, inference=inference), fitted.alpha, len(found.theta))
-            model.alpha_scores_, model.notes_ = fitted.alpha_scores, fitted.notes
-            model.scale_ = np.ones(len(found.theta)) if fitted.scale is None else fitted.scale
-            model._columns = fitted.columns
-            model.restore(learned)
-        return model
+        found: Self = load(path, cls, again)
+        return found
 
 
 def moments_of(batch: Batch[Any], features: Features) -> Array | None:
