@@ -97,7 +97,7 @@ def rows_of(given: Any, start: Ints, unit: str, sparse: bool | None = None) -> A
     values = array.data if sparse else array
     if values.size and not (float(values.min()) >= -HUGE and float(values.max()) <= HUGE):
         _refuse_values(array, start, unit)
-    return array if unit == "coordinate" else array.astype(float, copy=False)
+    return array if unit == "coordinate" else array.astype(float)
 
 
 def _refuse_shape(m: int, shape: tuple[int, ...], size: int, rows: list[Any], unit: str) -> None:
