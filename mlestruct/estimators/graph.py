@@ -25,7 +25,7 @@ from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
-from mlestruct.structures.base import Array, Ints, as_numbers, shape_of
+from mlestruct.structures.base import Array, Ints, as_numbers, lasting, shape_of
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph, grid_edges
 
@@ -150,7 +150,7 @@ class GraphModel(Labelled):
             nodes, edges = x.whole.nodes.shape[0], x.whole.edges
             key = nodes, edges.tobytes()
             if key not in made:
-                made[key] = FactorGraph(np.full(nodes, len(self.classes_)), edges)
+                made[key] = lasting(FactorGraph(np.full(nodes, len(self.classes_)), edges))
             found.append(made[key] if x.kept is None else made[key].part(x.kept))
         return found
 

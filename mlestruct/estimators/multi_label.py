@@ -17,7 +17,7 @@ from mlestruct.estimators.labelled import Weighable, check_nodes, class_weights
 from mlestruct.estimators.labels import classes_of, missing, numbered
 from mlestruct.features import Shared, Tied
 from mlestruct.inference.decoding import Decoded
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, Ints, as_numbers, small
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph
 
@@ -100,7 +100,7 @@ class MultiLabelModel(Weighable):
         return found
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
-        return [FactorGraph([2] * len(self.classes_), self._couples())] * len(X)
+        return [small(FactorGraph, (2,) * len(self.classes_), tuple(self._couples()))] * len(X)
 
     def _couples(self) -> list[tuple[int, int]]:
         return list(combinations(range(len(self.classes_)), 2)) if self.pairs else []

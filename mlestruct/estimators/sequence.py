@@ -39,7 +39,7 @@ from mlestruct.native._door import (
     label_sequences,
 )
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
-from mlestruct.structures.base import SHORT, Array, Ints, as_count, small
+from mlestruct.structures.base import SHORT, Array, Ints, as_count, lasting, small
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph, chain, skip_chain
 
@@ -432,7 +432,8 @@ class SkipChainModel(SequenceModel):
         states, rules, found = len(self.classes_), self._rules, []
         for m, x in enumerate(X):
             whole = x.whole if isinstance(x, Among) else x
-            graph = rules.applied(skip_chain(self.shape_of(x)[0], states, self._skips(whole)))
+            graph = skip_chain(self.shape_of(x)[0], states, self._skips(whole))
+            graph = lasting(rules.applied(graph))
             found.append(self._held(graph, x, m) if isinstance(x, Among) else graph)
         return found
 

@@ -16,7 +16,7 @@ from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.storage.digest import digest
-from mlestruct.structures.base import Array, Structure, as_numbers
+from mlestruct.structures.base import Array, Structure, as_numbers, lasting
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.custom import Custom
 
@@ -102,7 +102,7 @@ class StructuredModel(Estimator):
         carried = takes_instance(self.oracle)
         found = []
         for m, x in enumerate(X):
-            structure = given(x) if callable(given) else given
+            structure = lasting(given(x)) if callable(given) else given
             if structure is None:
                 structure = self._blank(x, m)
             if not isinstance(structure, Structure):

@@ -31,7 +31,7 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
 from mlestruct.statistics.affordability import MOST, advice
 from mlestruct.storage.digest import shown
-from mlestruct.structures.base import Array, lasting
+from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Rho
 
@@ -309,7 +309,7 @@ class Trainable(Parameters):
         self, X: Sequence[Any], outcomes: Sequence[Any] | None, weight: Array | None
     ) -> tuple[Batch[Any], Features]:
         """The way from a user's examples, encoded outcomes and weights to a batch with features."""
-        batch = Batch.of(list(map(lasting, self.structures(X))), outcomes, weight=weight)
+        batch = Batch.of(self.structures(X), outcomes, weight=weight)
         return batch, self.features(batch, X)
 
     def _levelled(self, batch: Batch[Any], features: Features, alphas: Array) -> Features:

@@ -308,15 +308,16 @@ def small(kind: Callable[P, R], *settings: P.args, **named: P.kwargs) -> R:
 
 
 @lru_cache(maxsize=256, typed=True)
-def _first(structure: Structure) -> Structure:
+def _first(structure: K) -> K:
     return structure
 
 
-def lasting(structure: Structure) -> Structure:
+def lasting(structure: K) -> K:
     """The first of equal structures, with what it keeps, where it is ours and takes little room."""
+    if not isinstance(structure, Structure) or structure.instance is not None:
+        return structure
     ours = type(structure).__module__.startswith("mlestruct.")
-    small = ours and structure.size <= SHORT and structure.instance is None
-    return _first(structure) if small else structure
+    return _first(structure) if ours and structure.size <= SHORT else structure
 
 
 def one_of(structure: Structure, *kinds: str) -> bool:
@@ -351,6 +352,8 @@ def as_numbers(values: Any, what: str, size: int | None = None) -> Array:
     if type(values) is np.ndarray and values.dtype.kind in "biuf":
         if values.dtype is not FLOAT or not (values.flags.c_contiguous and values.flags.aligned):
             array = np.require(values, FLOAT, ["C", "A"])
+    elif type(values) is float:
+        array = np.array(values)
     else:
         array = _converted(values, what)
     if size is None:

@@ -81,14 +81,17 @@ class Batch(Generic[S]):
         elif not isinstance(structures, Iterable):
             raise ValueError(f"a batch is of structures, not of {structures!r}")
         else:
-            listed, place, known = list(structures), dict[S, int](), dict[int, int]()
-            for m, structure in enumerate(listed):
-                if id(structure) not in known:  # most examples share the very same structure
-                    if not isinstance(structure, Structure):
-                        raise ValueError(f"example {m}: {structure!r} is no structure")
-                    known[id(structure)] = place.setdefault(structure, len(place))
-            number, distinct = len(listed), tuple(place)
-            which = np.array([known[id(structure)] for structure in listed], dtype=np.int64)
+            listed = list(structures)
+            number = len(listed)
+            same: dict[int, Any] = {id(one): one for one in listed}  # most examples share one
+            for m, structure in enumerate(same.values()):
+                if not isinstance(structure, Structure):
+                    raise ValueError(f"example {m}: {structure!r} is no structure")
+            distinct, which = tuple(same.values()), np.zeros(number, dtype=np.int64)
+            if len(same) > 1:
+                place = {structure: k for k, structure in enumerate(dict.fromkeys(distinct))}
+                own = {key: place[structure] for key, structure in same.items()}
+                distinct, which = tuple(place), np.array([own[id(one)] for one in listed])
         if number == 0:
             raise ValueError("a batch needs at least one example, got none")
         if outcomes is not None and len(outcomes) != number:

@@ -188,19 +188,28 @@ class BipartiteMatching(OneToOne):
                 f"an outcome names a column for each of {self.rows} rows, or is a 0/1 table, got "
                 f"shape {partner.shape}"
             )
+        matched = np.flatnonzero(partner >= 0)
+        vector, own = np.zeros(self.size), partner[matched]
+        fits = (
+            partner.min() >= (-1 if self.kind == "partial" else 0) and partner.max() < self.columns
+        )
+        if not fits or (len(own) > 1 and np.diff(np.sort(own)).min() == 0):
+            self._refuse(partner)
+        vector[matched * self.columns + own] = 1.0
+        return vector
+
+    def _refuse(self, partner: Ints) -> None:
+        """Raise what is wrong with a list of columns."""
         wrong = (partner < -1) | (partner >= self.columns)
         refuse(wrong, lambda row: f"row {row} has column {partner[row]} of {self.columns}")
-        matched = np.flatnonzero(partner >= 0)
-        counts = np.bincount(partner[matched], minlength=self.columns)
-        if counts.max() > 1:
-            column = int(counts.argmax())
-            rows = np.flatnonzero(partner == column).tolist()
-            raise ValueError(f"column {column} is matched by rows {rows}")
-        if self.kind != "partial":
-            refuse(partner < 0, lambda row: f"row {row} is not matched")
-        vector = np.zeros(self.size)
-        vector[matched * self.columns + partner[matched]] = 1.0
-        return vector
+        counts = np.bincount(partner[partner >= 0], minlength=self.columns)
+        refuse(
+            counts > 1,
+            lambda column: (
+                f"column {column} is matched by rows {np.flatnonzero(partner == column).tolist()}"
+            ),
+        )
+        refuse(partner < 0, lambda row: f"row {row} is not matched")
 
     def decode(self, vector: ArrayLike) -> Ints:
         table = as_numbers(vector, "vector").reshape(self.shape)
