@@ -11,6 +11,8 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.features.Functions": "a class that is mlestruct.features.Features serves",
     "mlestruct.features.Masked": "mlestruct.features.Shared.only leaves weights out",
     "mlestruct.features.NoFeatures": "Dense(np.zeros((batch.size, 0)), batch.offsets) serves",
+    "mlestruct.features.crossed": "np.kron(parts, context[None]) is the table of all products",
+    "Flow.routes": "decode(vector) lists the arcs used; follow them from node to node",
     "mlestruct.features.with_intercept": "append a column of ones to the array",
     "RoommateModel(extra=)": "StructuredModel(structure=Matching(n)) takes features of your own",
     "evaluate(truth=)": "benchmarks compute scores that pairs were drawn by themselves",

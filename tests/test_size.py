@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9127, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
-        4468,
+        4395,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2743, r"mlestruct/inference/"),
@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         7112,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2806, r"mlestruct/estimators/"),
+    "estimators": (2807, r"mlestruct/estimators/"),
     "families": (1752, r"mlestruct/families/"),
-    "extras": (1570, r"mlestruct/"),
+    "extras": (1572, r"mlestruct/"),
 }
-RAW = {"tests": 34235, "benchmarks": 7732}  # all lines, blank ones and comments included
+RAW = {"tests": 34217, "benchmarks": 7732}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from mlestruct.features.dense import Dense as Dense
     from mlestruct.features.dense import Sparse as Sparse
     from mlestruct.features.dense import as_features as as_features
-    from mlestruct.features.dense import crossed as crossed
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.pairs import Question as Question
     from mlestruct.features.tied import Tied as Tied

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mlestruct.features.base import CHUNK, Columns, Features, power, restart, rows_of
 from mlestruct.structures.base import (
     Array,
     Ints,
     Structure,
-    as_count,
     as_numbers,
 )
 from mlestruct.structures.batch import Batch, spans
@@ -209,25 +208,3 @@ def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
 
 def _movable(batch: Batch[Any]) -> list[tuple[Structure, Ints]]:
     return [group for group in batch.groups() if group[0].movable]
-
-
-def crossed(context: ArrayLike, parts: ArrayLike | int) -> Any:
-    """(parts × d) features of an example whose context changes what its parts are worth.
-
-    ``parts`` are features of the parts (parts × p): then d = p · (features of the context), and
-    weight (j, k) says how much part feature j is worth per unit of context feature k. Or it is
-    their number: then every part has weights of its own, and the matrix is sparse.
-
-    >>> crossed([1.0, 3.0], [[1.0], [2.0]]).tolist()
-    [[1.0, 3.0], [2.0, 6.0]]
-    >>> crossed([1.0, 3.0], 2).toarray().tolist()
-    [[1.0, 3.0, 0.0, 0.0], [0.0, 0.0, 1.0, 3.0]]
-    """
-    row = as_numbers(context, "context").reshape(1, -1)
-    if np.ndim(parts) == 0:
-        count = as_count(parts, "the number of parts", least=1)
-        return sp.csr_array(sp.kron(sp.eye_array(count), sp.csr_array(row)))
-    table = as_numbers(parts, "features of parts")
-    if table.ndim != 2:
-        raise ValueError(f"features of parts have shape {table.shape}; expected (parts, features)")
-    return np.kron(table, row)

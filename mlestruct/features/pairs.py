@@ -143,16 +143,17 @@ class Pairs:
             raise ValueError(f"answers of {len(codes)} groups of people for {len(batch)} examples")
         if planes is not None and len(planes) != len(batch):
             raise ValueError(f"planes of {len(planes)} groups for {len(batch)} examples")
-        counts = np.array([len(q.levels) for q in questions])
         answers, folded = [], []
         for m in range(len(batch)):
-            n = _people(batch.structure(m), m)
-            answers.append(_checked(codes[m], n, counts, questions, m))
-            own = (
-                np.empty((0, n, n))
-                if planes is None
-                else as_numbers(planes[m], f"example {m}: planes")
-            )
+            structure = batch.structure(m)
+            if not (isinstance(structure, Matching) and structure.graph.complete):
+                raise ValueError(
+                    f"example {m}: pair features are for complete graphs, Matching(n); forbid "
+                    "pairs there, or make groups that never mix examples of their own"
+                )
+            n = structure.n_nodes
+            answers.append(_checked(codes[m], n, questions, m))
+            own = np.empty((0, n, n)) if planes is None else planes[m]
             folded.append(_folded(own, n, extra, m))
         return cls(tuple(questions), tuple(answers), tuple(folded), tuple(extra), batch.offsets)
 
@@ -334,25 +335,14 @@ class Pairs:
         return second, sums
 
 
-def _people(structure: Matching, m: int) -> int:
-    if not (isinstance(structure, Matching) and structure.graph.complete):
-        raise ValueError(
-            f"example {m}: pair features are for complete graphs, Matching(n); forbid pairs there, "
-            "or make groups that never mix examples of their own"
-        )
-    return structure.n_nodes
-
-
-def _checked(given: ArrayLike, n: int, counts: Ints, questions: Sequence[Question], m: int) -> Ints:
+def _checked(given: ArrayLike, n: int, questions: Sequence[Question], m: int) -> Ints:
     codes = as_integers(given, f"example {m}: level numbers")
-    if codes.shape != (n, len(counts)):
-        raise ValueError(
-            f"example {m}: answers have shape {codes.shape}; expected {n} people × "
-            f"{len(counts)} questions"
-        )
+    if codes.shape != (n, len(questions)):
+        shape = f"shape {codes.shape}; expected {n} people × {len(questions)} questions"
+        raise ValueError(f"example {m}: answers have {shape}")
+    counts = np.array([len(q.levels) for q in questions], dtype=np.int64)
     wrong = np.argwhere((codes < -1) | (codes >= counts))
-    if len(wrong):
-        u, q = wrong[0]
+    for u, q in wrong[:1]:
         raise ValueError(
             f"example {m}: person {u} answers {questions[q].name!r} with level {codes[u, q]}; "
             f"levels are 0..{counts[q] - 1}, −1 is missing"
@@ -360,17 +350,17 @@ def _checked(given: ArrayLike, n: int, counts: Ints, questions: Sequence[Questio
     return codes.copy()
 
 
-def _folded(planes: Array, n: int, extra: Sequence[str], m: int) -> Array:
+def _folded(given: ArrayLike, n: int, extra: Sequence[str], m: int) -> Array:
     """The pairs u < v of symmetric matrices."""
+    planes = as_numbers(given, f"example {m}: planes")
     if planes.shape != (len(extra), n, n):
-        raise ValueError(
-            f"example {m}: planes have shape {planes.shape}; expected {len(extra)} names × "
-            f"{n} × {n}"
-        )
-    upper = planes[:, *np.triu_indices(n, 1)]
+        expected = f"expected {len(extra)} names × {n} × {n}"
+        raise ValueError(f"example {m}: planes have shape {planes.shape}; {expected}")
+    pairs = np.triu_indices(n, 1)
+    upper = planes[:, *pairs]
     if not np.isfinite(upper).all():
         raise ValueError(f"example {m}: planes hold numbers that are not finite")
-    if not np.array_equal(upper, planes.transpose(0, 2, 1)[:, *np.triu_indices(n, 1)]):
+    if not np.array_equal(upper, planes.transpose(0, 2, 1)[:, *pairs]):
         raise ValueError(f"example {m}: planes are not symmetric: a pair has no first person")
     return upper
 

@@ -20,6 +20,7 @@ from mlestruct.structures.base import (
     as_integers,
     as_numbers,
     as_sparse,
+    refuse,
 )
 
 
@@ -47,9 +48,9 @@ class Custom(Structure):
         fixed: ArrayLike | None = None,
     ) -> None:
         self.size = as_count(size, "the number of coordinates", least=1)
-        self._shape = (size,) if shape is None else tuple(shape)
-        if min(self._shape, default=0) < 1 or int(np.prod(self._shape)) != size:
-            raise ValueError(f"shape {self._shape} does not hold {size} coordinates")
+        self.shape = (size,) if shape is None else tuple(shape)
+        if min(self.shape, default=0) < 1 or int(np.prod(self.shape)) != size:
+            raise ValueError(f"shape {self.shape} does not hold {size} coordinates")
         self.fixed = as_fixed(size, fixed)
         self.groups = [
             as_integers(group, f"group {number}: coordinates")
@@ -69,59 +70,44 @@ class Custom(Structure):
         self.lower = _side("lower", -np.inf if lower is None else lower, n_rows)
         self.upper = _side("upper", np.inf if upper is None else upper, n_rows)
         empty = (self.lower > self.upper) | (self.lower == np.inf) | (self.upper == -np.inf)
-        if empty.any():
-            row = int(np.argmax(empty))
-            raise ValueError(f"row {row} of A: {self.lower[row]:g} ≤ … ≤ {self.upper[row]:g}")
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
+        words = "row {} of A: {:g} ≤ … ≤ {:g}".format
+        refuse(empty, lambda row: words(row, self.lower[row], self.upper[row]))
 
     def identity(self) -> Any:
         rows = self.rows
         parts = () if rows is None else (rows.data, rows.indices, rows.indptr)
         arrays = (*self.groups, *parts, self.lower, self.upper)
-        return self.size, self._shape, len(self.groups), tuple(a.tobytes() for a in arrays)
+        return self.size, self.shape, len(self.groups), tuple(a.tobytes() for a in arrays)
 
     def membership(self) -> sp.csr_array:
         """(groups × coordinates)."""
-        lengths = [len(group) for group in self.groups]
-        return sp.csr_array(
-            (
-                np.ones(sum(lengths)),
-                (
-                    np.repeat(np.arange(len(lengths)), lengths),
-                    np.concatenate([*self.groups, np.zeros(0, dtype=np.int64)]),
-                ),
-            ),
-            shape=(len(lengths), self.size),
-        )
+        start = np.cumsum([0, *map(len, self.groups)])
+        columns = np.concatenate([*self.groups, np.zeros(0, dtype=np.int64)])
+        shape = len(self.groups), self.size
+        return sp.csr_array((np.ones(len(columns)), columns, start), shape=shape)
 
     def encode(self, outcome: ArrayLike | Set[int]) -> Array:
-        vector = self._vector(outcome)
+        if isinstance(outcome, Set):
+            used, vector = (
+                as_integers(sorted(outcome), "numbers of coordinates"),
+                np.zeros(self.size),
+            )
+            wrong, last = (used < 0) | (used >= self.size), self.size - 1
+            refuse(wrong, lambda k: f"there is no coordinate {used[k]}; there are 0 to {last}")
+            vector[used] = 1.0
+        else:
+            vector = as_numbers(outcome, "coordinates").reshape(-1).copy()
         if vector.shape != (self.size,):
             raise ValueError(
                 f"an outcome has {self.size} coordinates, got {vector.shape[0]}; the numbers of "
                 "those that are used are a set, as in {0, 2}"
             )
-        wrong = np.flatnonzero((vector != 0) & (vector != 1))
-        if len(wrong):
-            raise ValueError(f"coordinate {wrong[0]} is {vector[wrong[0]]}; an outcome is 0 or 1")
+        wrong = (vector != 0) & (vector != 1)
+        refuse(wrong, lambda k: f"coordinate {k} is {vector[k]}; an outcome is 0 or 1")
         for number, group in enumerate(self.groups):
-            if vector[group].sum() != 1:
-                raise ValueError(
-                    f"group {number} has {int(vector[group].sum())} ones; exactly one was declared"
-                )
-        return vector
-
-    def _vector(self, outcome: ArrayLike | Set[int]) -> Array:
-        if not isinstance(outcome, Set):
-            return as_numbers(outcome, "coordinates").reshape(-1).copy()
-        used, vector = as_integers(sorted(outcome), "numbers of coordinates"), np.zeros(self.size)
-        if len(used) and (used[0] < 0 or used[-1] >= self.size):
-            wrong = used[0] if used[0] < 0 else used[-1]
-            raise ValueError(f"there is no coordinate {wrong}; there are 0 to {self.size - 1}")
-        vector[used] = 1.0
+            ones = vector[group].sum()
+            if ones != 1:
+                raise ValueError(f"group {number} has {ones:g} ones; exactly one was declared")
         return vector
 
     def decode(self, vector: ArrayLike) -> Array:
@@ -129,18 +115,11 @@ class Custom(Structure):
 
     def views(self) -> Views:
         """Coordinates and complements; distributions: coordinates, then groups."""
-        eye = sp.eye_array(self.size, format="csr")
-        member = self.membership()
-        n_groups = member.shape[0]
-        D = sp.vstack(
-            [
-                sp.hstack([eye, sp.csr_array(member.T)]),
-                sp.hstack([eye, sp.csr_array((self.size, n_groups))]),
-            ]
-        )
-        c0 = np.concatenate([np.zeros(self.size), np.ones(self.size)])
+        eye, member = sp.eye_array(self.size, format="csr"), self.membership()
+        D = sp.block_array([[eye, member.T], [eye, None]], format="csr")
         ends = member.tocoo()
         over = np.stack([self.size + ends.row, ends.col], axis=1).astype(np.int64)
+        c0 = np.repeat([0.0, 1.0], self.size)
         return Views(sp.csr_array(sp.vstack([eye, -eye])), c0, sp.csr_array(D), over)
 
     def counting(self, rho: float | ArrayLike | None = None) -> Array:
@@ -165,10 +144,9 @@ class Custom(Structure):
     def clamp(self, observed: ArrayLike) -> Custom:
         """Fix the coordinates observed as 0 or 1; −1 stays free."""
         seen = as_fixed(self.size, observed)
-        wrong = np.flatnonzero((seen >= 0) & (self.fixed >= 0) & (seen != self.fixed))
-        if len(wrong):
-            k = int(wrong[0])
-            raise ValueError(f"coordinate {k} is observed as {seen[k]}, fixed at {self.fixed[k]}")
+        wrong = (seen >= 0) & (self.fixed >= 0) & (seen != self.fixed)
+        words = "coordinate {} is observed as {}, fixed at {}".format
+        refuse(wrong, lambda k: words(k, seen[k], self.fixed[k]))
         return self.refix(np.where(seen >= 0, seen, self.fixed))  # type: ignore[return-value]
 
     def impossible(self) -> str | None:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mlestruct.errors import refuse_removed
 from mlestruct.structures.base import (
     Array,
     Binary,
@@ -262,23 +263,9 @@ class Flow(Binary):
         """The arcs above ½."""
         return np.flatnonzero(as_numbers(vector, "vector").reshape(-1) > 0.5).astype(np.int64)
 
-    def routes(self, vector: ArrayLike) -> list[list[int]]:
-        """The arcs above ½ as walks of nodes: from each that sends a unit to one that receives it.
-
-        What is left are cycles, each a walk that ends where it began. Where walks cross at a node,
-        one of the ways to split them is chosen.
-        """
-        leaving: list[list[int]] = [[] for _ in range(self.n_nodes)]
-        entering = np.zeros(self.n_nodes, dtype=np.int64)
-        for tail, head in self.arcs[self.decode(vector)[::-1]].tolist():
-            leaving[tail].append(head)
-            entering[head] += 1
-        starts = [v for v, ways in enumerate(leaving) for _ in range(len(ways) - entering[v])]
-        walks = [_walk(leaving, v) for v in starts]
-        for v, ways in enumerate(leaving):
-            while ways:
-                walks.append(_walk(leaving, v))
-        return walks
+    def routes(self, *_: object) -> None:
+        """Say what serves in the place of this removed method."""
+        refuse_removed("Flow.routes")
 
     def constraints(self) -> Constraints:
         """Net outflow: with 0 ≤ τ ≤ 1 the whole convex hull (total unimodularity)."""
@@ -303,27 +290,17 @@ class Flow(Binary):
         )
 
 
-def _walk(leaving: list[list[int]], node: int) -> list[int]:
-    """Follow and use up arcs until none leaves."""
-    walk = [node]
-    while leaving[walk[-1]]:
-        walk.append(leaving[walk[-1]].pop())
-    return walk
-
-
 def _net_outflow(supply: Supply, n_nodes: int) -> tuple[Ints, Ints]:
-    low, high = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)
+    bounds = np.zeros((2, n_nodes), dtype=np.int64)
     for node, given in supply.items():
         if node < 0:
             raise ValueError(f"supply names node {node}; nodes are numbered from 0")
         ends = as_numbers([given, given] if np.ndim(given) == 0 else given, "a supply")
         if ends.shape != (2,) or (ends != np.rint(ends)).any() or ends[0] > ends[1]:
-            raise ValueError(
-                f"the supply of node {node} is {given}; it must be a whole number, or lowest and "
-                "highest"
-            )
-        low[node], high[node] = ends
-    return low, high
+            form = "it must be a whole number, or lowest and highest"
+            raise ValueError(f"the supply of node {node} is {given}; {form}")
+        bounds[:, node] = ends
+    return bounds[0], bounds[1]
 
 
 class Cut(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from mlestruct.structures.base import (
     as_fixed,
     as_integers,
     as_numbers,
+    refuse,
     table_views,
 )
 from mlestruct.structures.graph import (
@@ -84,9 +86,8 @@ def check_regions(cards: Ints, regions: list[tuple[int, ...]]) -> None:
             raise ValueError(f"region {r} is {list(region)}: one or more variables, each once")
         if min(region) < 0 or max(region) >= len(cards):
             raise ValueError(f"region {r} names variable {max(region)} of {len(cards)}")
-    missing = set(range(len(cards))).difference(*regions)
-    if missing:
-        raise ValueError(f"variable {min(missing)} is in no region")
+    missing = ~np.isin(np.arange(len(cards)), np.concatenate([*regions, []]))
+    refuse(missing, lambda variable: f"variable {variable} is in no region")
 
 
 class RegionGraph(Structure):
@@ -115,23 +116,18 @@ class RegionGraph(Structure):
         ]
         check_regions(self.cards, self.regions)
         self.links = covers(self.regions) if links is None else [(p, c) for p, c in links]
+        last = len(self.regions) - 1
         for pair in self.links:
-            if not all(0 <= region < len(self.regions) for region in pair):
-                raise ValueError(
-                    f"link {pair} names a region that is not in 0..{len(self.regions) - 1}"
-                )
+            if min(pair) < 0 or max(pair) > last:
+                raise ValueError(f"link {pair} names a region that is not in 0..{last}")
         self.scope, self.scope_start = end_to_end(self.regions)
         tables = table_sizes(self.cards, self.scope, self.scope_start)
         self.table_start = np.concatenate([[0], np.cumsum(tables)])
         self.state_start = np.concatenate([[0], np.cumsum(self.cards)])
-        self.size = int(self.table_start[-1])
+        self.n_nodes, self.size = len(self.cards), int(self.table_start[-1])
         self.fixed = as_fixed(self.size, fixed)
 
     default_oracle = "linear_program"
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.cards)
 
     def identity(self) -> tuple[Any, ...]:
         return self.cards.tobytes(), tuple(self.regions), tuple(self.links)
@@ -166,20 +162,17 @@ class RegionGraph(Structure):
     def _agreeing(self, states: Ints) -> Any:
         """Entries none of whose variables is in another state; −1 agrees with all."""
         entry, place, _ = self._slots
-        chosen = np.zeros(int(self.state_start[-1]), dtype=bool)
-        for variable in np.flatnonzero(states < 0):
-            chosen[self.state_start[variable] : self.state_start[variable + 1]] = True
-        seen = np.flatnonzero(states >= 0)
-        chosen[self.state_start[seen] + states[seen]] = True
-        return np.bincount(entry[~chosen[place]], minlength=self.size) == 0
+        given = np.repeat(states, self.cards)
+        state = np.arange(len(given)) - np.repeat(self.state_start[:-1], self.cards)
+        other = (given >= 0) & (given != state)
+        return np.bincount(entry[other[place]], minlength=self.size) == 0
 
     def decode(self, vector: ArrayLike) -> Ints:
         """The most likely state of each variable; the outcome itself for a vertex."""
         entry, place = self._home
         weights = as_numbers(vector, "vector")[entry]
         tables = np.bincount(place, weights=weights, minlength=int(self.state_start[-1]))
-        parts = np.split(tables, self.state_start[1:-1])
-        return np.array([int(part.argmax()) for part in parts[: self.n_nodes]], dtype=np.int64)
+        return np.array([tables[a:b].argmax() for a, b in pairwise(self.state_start)], np.int64)
 
     def views(self) -> Views:
         over = [(p, c) for c, parents in enumerate(self._ancestors) for p in sorted(parents)]
@@ -187,20 +180,22 @@ class RegionGraph(Structure):
 
     @cached_property
     def _ancestors(self) -> list[set[int]]:
-        parents: list[list[int]] = [[] for _ in self.regions]
-        for parent, child in self.links:
-            parents[child].append(parent)
+        """The regions that hold each region, by links."""
         found: list[set[int]] = [set() for _ in self.regions]
-        for r in sorted(range(len(self.regions)), key=lambda r: -len(self.regions[r])):
-            for parent in parents[r]:
-                found[r] |= {parent} | found[parent]
+        for r in self._largest_first:
+            for child in (c for p, c in self.links if p == r):
+                found[child] |= {r} | found[r]
         return found
+
+    @property
+    def _largest_first(self) -> list[int]:
+        return sorted(range(len(self.regions)), key=lambda r: -len(self.regions[r]))
 
     @cached_property
     def corrections(self) -> Array:
         """Kikuchi's counting numbers: c = 1 − Σ c of the larger regions."""
         numbers = np.zeros(len(self.regions))
-        for r in sorted(range(len(self.regions)), key=lambda r: -len(self.regions[r])):
+        for r in self._largest_first:
             numbers[r] = 1.0 - sum(numbers[p] for p in self._ancestors[r])
         return numbers
 
@@ -211,34 +206,28 @@ class RegionGraph(Structure):
         provably concave, else 0.
         """
         if rho is None:
-            rho = self._own_rho
+            rho = float(self.convex(self.counting(1.0)))
         given = as_numbers(rho, "rho")
         if given.ndim:
             return np.array(np.broadcast_to(given, (len(self.regions),)))
         top = np.array([not parents for parents in self._ancestors])
         return np.where(top, 1.0, given * self.corrections)
 
-    @cached_property
-    def _own_rho(self) -> float:
-        return 1.0 if self.convex(self.counting(1.0)) else 0.0
-
     def constraints(self) -> Constraints:
         """Tables sum to one, and sum to the tables of the regions they hold."""
-        rows, columns, values = [self.table_of], [np.arange(self.size)], [np.ones(self.size)]
         count = len(self.regions)
+        rows, columns = [self.table_of], [np.arange(self.size)]
+        signs = [np.ones(self.size)]
         for parent, child in self.links:
-            scope, held = self.regions[parent], self.regions[child]
+            scope, held = self.regions[parent], list(self.regions[child])
             states = self._states(parent)[:, [scope.index(v) for v in held]]
-            local = np.ravel_multi_index(tuple(states.T), tuple(self.cards[list(held)]))
-            table = int(np.diff(self.table_start)[child])
-            rows += [count + local, count + np.arange(table)]
-            columns += [
-                self.table_start[parent] + np.arange(len(states)),
-                self.table_start[child] + np.arange(table),
-            ]
-            values += [np.ones(len(states)), -np.ones(table)]
-            count += table
-        entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
+            above, below = (np.arange(*self.table_start[r : r + 2]) for r in (parent, child))
+            local = np.ravel_multi_index(tuple(states.T), tuple(self.cards[held]))
+            rows += [count + local, count + below - below[0]]
+            columns += [above, below]
+            signs += [np.ones(len(above)), -np.ones(len(below))]
+            count += len(below)
+        entries = np.concatenate(signs), (np.concatenate(rows), np.concatenate(columns))
         right = np.where(np.arange(count) < len(self.regions), 1.0, 0.0)
         return Constraints(sp.csr_array(entries, shape=(count, self.size)), right, right)
 
@@ -285,9 +274,8 @@ class RegionGraph(Structure):
             if (counting == exact).all():
                 return Bound("exact", "the largest regions form a junction forest")
             return Bound("upper", "counts at least those of a junction forest")
-        covered = np.zeros(self.n_nodes)
-        for number, region in zip(counting, self.regions, strict=True):
-            covered[list(region)] += number
+        each = np.repeat(counting, np.diff(self.scope_start))
+        covered = np.bincount(self.scope, each, self.n_nodes)
         if (counting >= 0).all() and (covered >= 1 - 1e-12).all():
             return Bound("upper", "Shearer: non-negative counting numbers cover every variable")
         return Bound("none", "no theorem for these counting numbers on overlapping regions")
@@ -395,28 +383,24 @@ class Cover:
             raise ValueError(
                 f"clusters are tables of labelled graphs, not {type(structure).__name__}"
             )
-        rows = structure.constraints()
-        A = sp.csr_array(rows.A[rows.hi == 0])
-        entries = sp.coo_array(A)
-        marginal = entries.data < 0
-        child = np.empty(A.shape[0], dtype=np.int64)
-        child[entries.row[marginal]] = entries.col[marginal]
+        rows, size = structure.constraints(), structure.size
+        agree = sp.csr_array(rows.A[rows.hi == 0])
+        entries = sp.coo_array(agree)
+        child = np.empty(agree.shape[0], dtype=np.int64)
+        child[entries.row[entries.data < 0]] = entries.col[entries.data < 0]
         held, first = np.unique(child, return_index=True)
-        own = np.setdiff1d(np.arange(structure.size), held)
-        entries = sp.coo_array(sp.csr_array(A[first]))
-        summed = entries.data > 0
-        size = (structure.size, structure.size)
-        places = (held[entries.row[summed]], entries.col[summed])
-        down = sp.csr_array((entries.data[summed], places), shape=size)
-        keep = sp.csr_array((np.ones(len(own)), (own, own)), shape=size)
+        own = np.setdiff1d(np.arange(size), held)
+        sums = sp.csr_array(agree[first]).maximum(0)
+        place = sp.csr_array((np.ones(len(held)), (held, np.arange(len(held)))), (size, len(held)))
+        keep = sp.csr_array((np.ones(len(own)), (own, np.arange(len(own)))), (size, len(own)))
+        down = sp.csr_array(place @ sums)
         S, before = sp.csr_array(keep + down @ keep), keep
         while (S - before).count_nonzero():  # marginals of marginals
             S, before = sp.csr_array(keep + down @ S), S
-        B = sp.csr_array(rows.A[rows.hi == 0] @ S[:, own])
+        B = sp.csr_array(agree @ S)
         B.data[np.abs(B.data) < 1e-12] = 0.0
         B.eliminate_zeros()
-        B = sp.csr_array(B[np.diff(B.indptr) > 0])
-        return cls(own, sp.csr_array(S[:, own]), B, structure.table_of[own])
+        return cls(own, S, sp.csr_array(B[np.diff(B.indptr) > 0]), structure.table_of[own])
 
     @property
     def starts(self) -> Ints:

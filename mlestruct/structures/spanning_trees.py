@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.native._door import SparseFactor, inverse_differences, invert_columns
 from mlestruct.structures.base import Array, Ints, as_numbers
-from mlestruct.structures.graph_edges import checked_edges
+from mlestruct.structures.graph_edges import checked_edges, net_outflow
 
 WORK = 10**7  # products of one native call: some .1 s
 
@@ -22,55 +22,46 @@ def components(n: int, edges: ArrayLike) -> Ints:
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.int64)
 
 
-def edge_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) -> Array:
-    """P(edge in a random spanning tree) = κ_e R_eff(e), trees weighted by the product of their κ.
+def edge_appearance(n: int, edges: ArrayLike) -> Array:
+    """P(edge in a random spanning tree), its effective resistance.
 
     Sums to n − components; bridges get 1.
 
     >>> edge_appearance(3, [(0, 1), (1, 2), (0, 2)]).round(4).tolist()
     [0.6667, 0.6667, 0.6667]
     """
-    return np.minimum(rooted_appearance(n, edges, weights).sum(axis=1), 1.0)
+    return np.minimum(rooted_appearance(n, edges).sum(axis=1), 1.0)
 
 
-def rooted_appearance(n: int, edges: ArrayLike, weights: ArrayLike | None = None) -> Array:
+def rooted_appearance(n: int, edges: ArrayLike) -> Array:
     """P(edge in a random spanning tree, and this end of it nearer the root), for both ends.
 
     Their sum does not depend on the root; every node but the root is the farther end of one edge
-    of every tree. With the inverse G of the Laplacian with grounded roots it is κ (G_jj − G_ij)
-    for the end i of an edge to j. One sparse factorisation, and the inverse where the factor has
-    entries; an unweighted grid's eigenvectors are products of cosines, and its probabilities a few
-    products of matrices of its width and height, with every node equally likely the root.
+    of every tree. With the inverse G of the Laplacian with grounded roots it is G_jj − G_ij for
+    the end i of an edge to j. One sparse factorisation, and the inverse where the factor has
+    entries; a grid's eigenvectors are products of cosines, and its probabilities a few products of
+    matrices of its width and height, with every node equally likely the root.
     """
     pairs = checked_edges(n, edges)
-    kappa = _weights(weights, len(pairs))
     if len(pairs) == 0:
         return np.zeros((0, 2))
-    shape = _grid_shape(n, pairs) if (kappa == 1).all() else None
-    return _of_grid(*shape, pairs) if shape else _factored(n, pairs, kappa)
+    shape = _grid_shape(n, pairs)
+    return _of_grid(*shape, pairs) if shape else _factored(n, pairs)
 
 
-def _factored(n: int, pairs: Ints, kappa: Array) -> Array:
+def _factored(n: int, pairs: Ints) -> Array:
     from scipy.sparse.linalg import splu
 
-    grounded = np.unique(components(n, pairs), return_index=True)[1]
-    kept = np.setdiff1d(np.arange(n), grounded)
-    place = np.full(n, -1)
-    place[kept] = np.arange(len(kept))
-    edge = np.arange(len(pairs))
-    ends = sp.csc_array(
-        (np.r_[np.ones(len(edge)), -np.ones(len(edge))], (pairs.T.ravel(), np.tile(edge, 2))),
-        shape=(n, len(edge)),
-    )[kept]
-    laplacian = sp.csc_array(ends @ sp.diags_array(kappa) @ ends.T)
+    kept = np.setdiff1d(np.arange(n), np.unique(components(n, pairs), return_index=True)[1])
+    ends = net_outflow(n, pairs)[kept]  # the first node of every component is grounded
     factor = splu(
-        laplacian,
+        sp.csc_array(ends @ ends.T),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    # node → row of the factor, none for grounded ones: their potential is 0
-    row = np.where(place < 0, -1, factor.perm_r[place])
+    row = np.zeros(n, dtype=np.int64)  # the row of a node in the factor counted from 1, else 0
+    row[kept] = factor.perm_r + 1
     lower = sp.csc_array(factor.L)
     lower.sort_indices()
     shape = SparseFactor(
@@ -79,9 +70,8 @@ def _factored(n: int, pairs: Ints, kappa: Array) -> Array:
     inverse, differences, left = np.zeros(lower.nnz), np.empty((len(pairs), 2)), len(kept)
     while left:
         left = invert_columns(shape, left, WORK, inverse)
-    rows = np.ascontiguousarray(row[pairs] + 1, dtype=np.int64)
-    inverse_differences(shape, inverse, len(pairs), rows, differences)
-    return np.maximum(kappa[:, None] * differences, 0.0)
+    inverse_differences(shape, inverse, len(pairs), row[pairs], differences)
+    return np.maximum(differences, 0.0)
 
 
 def _grid_shape(n: int, pairs: Ints) -> tuple[int, int] | None:
@@ -134,11 +124,3 @@ def heaviest_tree(n: int, edges: ArrayLike, weights: ArrayLike) -> Array:
     places = low.astype(np.int32), high.astype(np.int32)  # before SciPy 1.17 no others are read
     tree = minimum_spanning_tree(sp.csr_array((cost, places), shape=(n, n))).tocoo()
     return np.isin(low * n + high, tree.row.astype(np.int64) * n + tree.col).astype(float)
-
-
-def _weights(weights: ArrayLike | None, count: int) -> Array:
-    values = np.broadcast_to(as_numbers(1.0 if weights is None else weights, "weights"), (count,))
-    wrong = np.flatnonzero(~(np.isfinite(values) & (values > 0)))
-    if len(wrong):
-        raise ValueError(f"weight of edge {wrong[0]} is {values[wrong[0]]}; it must be positive")
-    return values

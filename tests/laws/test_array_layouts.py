@@ -555,8 +555,6 @@ def _structure(name, rng):
         s.clamp(np.asarray(s.ends[vertex > 0][:1]))
     elif one_of(s, "Flow", "Paths"):
         s.clamp(np.flatnonzero(vertex)[:1])
-    if one_of(s, "Flow"):
-        s.routes(vertex)
 
     weight, bias = np.array([1.0, 2.0, 3.0]), rng.standard_normal(3 * s.size)
     batch = ms.Batch.of(s, outcomes, weight=weight, bias=bias)
@@ -621,7 +619,6 @@ def _features(rng):
     batch = ms.Batch.of(graph, count=2)
     tau, matrix = rng.random(batch.size), rng.standard_normal((batch.size, 3))
     ms.features.as_features(batch, matrix)
-    ms.features.crossed(matrix[0], matrix)
     dense = ms.Dense.of(batch, matrix)
     sparse = ms.Sparse.of(batch, sp.csr_array(matrix))
     _asked(sparse, np.ones(3), tau)
