@@ -344,17 +344,16 @@ def _answers(
 
 def _words_among_numbers(table: Table, name: str) -> list[str]:
     """A few cells of text in a column of numbers."""
-    column = table[name]
-    if column.dtype.kind != "O":
+    cells = [(row, v) for row, v in enumerate(table[name].tolist()) if isinstance(v, str)]
+    odd = [(row, value) for row, value in cells if not is_number(value)]
+    if len(odd) > (1 - ALMOST) * len(cells):
         return []
-    cells = [(row, v) for row, v in enumerate(column.tolist()) if v is not None]
-    odd = [(row, v) for row, v in cells if not is_number(v)]
-    known = suspects(column) if len(odd) <= (1 - ALMOST) * len(cells) else dict(odd)
-    rest = [(row, value) for row, value in odd if value not in known]
+    known = suspects(table[name])
     return [
         f"column {name!r} holds numbers, and {value!r} in {table.at(row, name)}"
-        for row, value in (rest if len(odd) <= 0.2 * len(cells) else [])[:EACH]
-    ]
+        for row, value in odd
+        if value not in known
+    ][:EACH]
 
 
 def _spellings(people: int, table: Table, name: str, found: Findings) -> None:
@@ -377,8 +376,7 @@ def _leaks(
 ) -> None:
     """Columns that say who shares, and those that name the partner beside the one that was told."""
     for leak in leaking:
-        whole = leak.agreed is not None and leak.agreed.whole
-        once = "" if whole else CROSSED["once"]
+        once = "" if leak.agreed is None or leak.agreed.whole else CROSSED["once"]
         code = "rule" if leak.rule else "leak"
         found.add(code, number, column=leak.column, words=leak.words, once=once)
     ids = [written(who) for who in people.as_names(told.id).tolist()]
