@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1516, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7112,
+        7073,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2807, r"mlestruct/estimators/"),

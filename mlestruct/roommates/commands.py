@@ -365,9 +365,9 @@ def add_check(commands: Any) -> None:
 
 def run_check(given: argparse.Namespace) -> int:
     """A survey and the findings of every table; a proposal where there is none."""
+    from mlestruct.roommates.frames import Surveyed, survey
     from mlestruct.roommates.office import opened
     from mlestruct.roommates.project import Dropped
-    from mlestruct.roommates.survey import Surveyed, survey
 
     project, choices = project_of(given)
     old, named = choices.settings, set(map(str, choices.files.values()))

@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlestruct.roommates.cells import is_number, number, written
-from mlestruct.roommates.columns import EACH, MOST_LEVELS, shown, suspects, variants
-from mlestruct.roommates.frames import Column, Table
-from mlestruct.roommates.leaks import KEPT, Leak, leaks
-from mlestruct.roommates.observed import homes_of, read_pairs
+from mlestruct.roommates import frames
+from mlestruct.roommates.frames import Column, Table, number, shown, suspects, written
+from mlestruct.roommates.observed import KEPT, Leak, homes_of, leaks, read_pairs
 from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.project import Settings
 from mlestruct.roommates.questionnaire import some
@@ -302,7 +300,7 @@ def role_of(column: Column) -> Role:
             ordered = sorted(sorted(steps), key=steps.__getitem__)
             return "ordinal", codes, {value: str(steps[value]) for value in ordered}
     words = [value for value in values if number(value) is None]
-    if len(values) < 2 or len(values) > MOST_LEVELS:
+    if len(values) < 2 or len(values) > frames.MOST_LEVELS:
         return NO_ROLE
     if not words:
         return "binary" if {*values} <= {"0", "1"} else "ordinal", codes, {}
@@ -345,7 +343,7 @@ def _answers(
 def _words_among_numbers(table: Table, name: str) -> list[str]:
     """A few cells of text in a column of numbers."""
     cells = [(row, v) for row, v in enumerate(table[name].tolist()) if isinstance(v, str)]
-    odd = [(row, value) for row, value in cells if not is_number(value)]
+    odd = [(row, value) for row, value in cells if not frames.is_number(value)]
     if len(odd) > (1 - ALMOST) * len(cells):
         return []
     known = suspects(table[name])
@@ -353,13 +351,13 @@ def _words_among_numbers(table: Table, name: str) -> list[str]:
         f"column {name!r} holds numbers, and {value!r} in {table.at(row, name)}"
         for row, value in odd
         if value not in known
-    ][:EACH]
+    ][: frames.EACH]
 
 
 def _spellings(people: int, table: Table, name: str, found: Findings) -> None:
     """One answer in several spellings."""
     counts = Counter(table.as_levels(name).tolist())
-    for alike in variants(table.as_levels(name)):
+    for alike in frames.variants(table.as_levels(name)):
         listed = ", ".join(f"{value!r} ({counts[value]})" for value in alike)
         most = max(alike, key=counts.__getitem__)
         first = next(value for value in alike if value != most)

@@ -1,28 +1,177 @@
-"""Columns of any make as NumPy arrays, and back to the user's make."""
+"""Tables: cells as they are written, the numbers that they spell, columns, and what is in them.
+
+Nothing is read that is not sure.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from reprlib import repr as short
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.roommates.cells import (
-    Cell,
-    Decimal,
-    Places,
-    marks,
-    spelled,
-    stripped,
-    unsure,
-    written,
-)
 from mlestruct.structures.base import absent
+
+Decimal = Literal[".", ","]
+Cell = str | int | float | None
+"""Text as written, a number that a workbook or frame holds as one, or None for a blank cell."""
+
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"  # zero-width characters, which str.strip() leaves
+WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+SIGN = re.compile("[\u2212\u2012\u2013](?=[0-9])")  # minus signs and dashes in front of a digit
+APART = "'\u2019\u00a0\u2009\u202f"  # part thousands and never are decimal marks: 1'234.5
+NUMBERS = {  # 1234,5e6 or ,5; 1.234,5, which has both marks, so it can be read in one way; 1'234,5
+    mark: re.compile(
+        rf"-?(?:(?:0|[1-9][0-9]{{0,14}})(?:[{mark}][0-9]*)?|[{mark}][0-9]+)(?:[eE][-+]?[0-9]+)?"
+        rf"|-?[1-9][0-9]{{0,2}}(?:[{other}][0-9]{{3}})+[{mark}][0-9]+"
+        rf"|-?[1-9][0-9]{{0,2}}([{APART}])[0-9]{{3}}(?:\1[0-9]{{3}})*(?:[{mark}][0-9]+)?"
+    )
+    for mark, other in (".,", ",.")
+}
+THOUSANDS = {mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:[{mark}][0-9]{{3}})+") for mark in ".,"}
+
+
+def stripped(text: str) -> str:
+    """Without the blanks, of any kind, at both ends."""
+    text = text.strip()
+    while text and (text[0] in INVISIBLE or text[-1] in INVISIBLE):
+        text = text.strip(INVISIBLE).strip()
+    return text
+
+
+def written(cell: Cell) -> str | None:
+    """What a cell shows: 7 and 7.0 are both "7"."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    return None if cell is None else str(cell)
+
+
+def whole(cell: Cell) -> int | None:
+    """A whole number that reads back as written; ``007``, ``1.0`` and ``١٢`` are none."""
+    if isinstance(cell, str):
+        plain = WHOLE.fullmatch(cell) and cell != "-0" and abs(int(cell)) < 1 << 63
+        return int(cell) if plain else None
+    return cell if isinstance(cell, int) else None
+
+
+def number(cell: Cell, decimal: Decimal = ".") -> float | None:
+    """The number that a cell spells in ASCII digits, with this decimal mark; else None.
+
+    Leading zeros and more than fifteen digits make a name, such as 007 or an account's number.
+    """
+    if not isinstance(cell, str):
+        return None if cell is None else float(cell)
+    plain = SIGN.sub("-", cell, count=1)
+    if not NUMBERS[decimal].fullmatch(plain):
+        return None
+    kept = re.sub(f"[{APART}{',' if decimal == '.' else '.'}]", "", plain)
+    return float(kept.replace(",", "."))
+
+
+def is_number(cell: Cell) -> bool:
+    """Whether a cell spells a number with either decimal mark."""
+    return number(cell) is not None or number(cell, ",") is not None
+
+
+def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
+    """The numbers of a column, None for its blank cells; None if a cell is no number."""
+    spellings = set(cells) - {None}
+    for read in (whole, lambda cell: number(cell, decimal)):
+        found: dict[Cell, Any] = {cell: read(cell) for cell in spellings}
+        if None not in found.values():
+            found[None] = None
+            return [found[cell] for cell in cells]
+    return None
+
+
+def marks(cells: Sequence[Cell]) -> set[Decimal]:
+    """The decimal marks with which every cell of a column is a number."""
+    shapes: tuple[Decimal, ...] = (".", ",")
+    return {mark for mark in shapes if spelled(cells, mark) is not None}
+
+
+def unsure(cells: Sequence[Cell], mark: Decimal) -> bool:
+    """Whether all cells with this mark could as well be in thousands: 1,234 but not 1,23."""
+    marked = [cell for cell in cells if isinstance(cell, str) and mark in cell]
+    return bool(marked) and all(map(THOUSANDS[mark].fullmatch, marked))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where rows and columns of a table stand in its file, for messages a person can follow.
+
+    ``lines`` count from 1 as an editor or a spreadsheet does; ``columns`` are a sheet's letters
+    by name, and empty for text files.
+    """
+
+    path: str
+    lines: NDArray[np.int64] = field(repr=False)
+    sheet: str | None = None
+    columns: dict[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def file(self) -> str:
+        return self.path if self.sheet is None else f"{self.path}, sheet {self.sheet!r}"
+
+    def at(self, row: int, column: str | None = None) -> str:
+        """``people.csv, line 12`` or ``people.xlsx, sheet 'Students', cell D12``."""
+        line = int(self.lines[row])
+        if self.sheet is None:
+            return f"{self.path}, line {line}"
+        letter = self.columns.get(column or "")
+        return f"{self.file}, cell {letter}{line}" if letter else f"{self.file}, row {line}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows of cells (None: blank) with their lines in the file, and in words how they were read."""
+
+    rows: list[list[Cell]]
+    lines: list[int]
+    path: str
+    sheet: str | None = None
+    said: tuple[str, ...] = ()
+    blanks: tuple[tuple[int, int], ...] = ()  # (row, column) of cells that lost blanks
+
+    def cell(self, row: int, column: int) -> str:
+        """Where a cell stands."""
+        if self.sheet is None:
+            return f"{self.path}, line {self.lines[row]}"
+        return f"{self.path}, sheet {self.sheet!r}, cell {letters(column)}{self.lines[row]}"
+
+    @property
+    def file(self) -> str:
+        return self.path if self.sheet is None else f"{self.path}, sheet {self.sheet!r}"
+
+    def stripped(self) -> Grid:
+        """Without blanks around text, and with letters in one piece; what changed is kept."""
+        rows: list[list[Cell]] = []
+        lost: list[tuple[int, int]] = []
+        joined = 0
+        for number, row in enumerate(self.rows):
+            whole = [unicodedata.normalize("NFC", c) if isinstance(c, str) else c for c in row]
+            joined += sum(a != b for a, b in zip(row, whole, strict=True))
+            bare = [stripped(c) if isinstance(c, str) else c for c in whole]
+            lost += [(number, k) for k, cell in enumerate(bare) if cell != whole[k]]
+            rows.append([None if cell == "" else cell for cell in bare])
+        more = (f"letters and their accents joined in {joined} cells",) if joined else ()
+        return replace(self, rows=rows, blanks=tuple(lost), said=(*self.said, *more))
+
+
+def letters(column: int) -> str:
+    """A sheet's name for its column: 0 is A, 26 is AA."""
+    from openpyxl.utils import get_column_letter
+
+    return str(get_column_letter(column + 1))
+
 
 EXACT = 1 << 53  # beyond it floats skip integers
 Column = NDArray[Any]
@@ -344,3 +493,116 @@ def of_frame(given: Any, wanted: Collection[str] = ()) -> Table:
     given = given.reset_index(named) if named else given
     lists = _as_text((name, given[name].to_list()) for name in given.columns)
     return checked(lists, lambda columns: type(given)({n: c.tolist() for n, c in columns.items()}))
+
+
+PHRASES = frozenset(
+    """
+    - | -- | --- | — | – | . | .. | ... | … | / | // | ? | ?? | xxx | # | #n/a | #nv
+    n/a | na | n.a. | n. a. | nan | null | (blank) | missing
+    unknown | undefined | refused | declined | no answer | no response | not answered | no data
+    not applicable | not available | not stated | don't know | dont know | do not know
+    prefer not to say | prefer not to answer | rather not say
+    keine angabe | keine angaben | keine antwort | keine aussage | ohne angabe | k.a. | k. a. | ka
+    k.a | k/a | weiß nicht | weiss nicht | nicht beantwortet | nicht zutreffend | entfällt
+    verweigert | fehlt | unbekannt | leer | (leer)
+    sans réponse | pas de réponse | non renseigné | nsp | ne sait pas | inconnu
+    sin respuesta | no contesta | no sabe | ns/nc | nessuna risposta | non so
+    geen antwoord | weet niet | n.v.t. | ingen svar | vet inte
+    brak odpowiedzi | brak danych | nie wiem | bez odpovědi
+    """.strip()
+    .replace(" | ", "\n")
+    .replace("\n    ", "\n")
+    .split("\n")
+)
+CODE = re.compile(r"-?([7-9])\1*|-?[6-9][6-9]|9+[678]|-[1-9]")  # 9, 99, 97, 88, -1, -9, 998
+MOST_LEVELS = 40  # of one question; its weights grow with their square
+EACH = 5  # faults of one kind in one message
+FEW = 60  # more different numbers than that are no scale with a code beside it
+
+
+def shown(column: Column) -> Counter[str]:
+    """How often each answer was given, as it is written."""
+    return Counter(str(written(value)) for value in column[~missing(column)].tolist())
+
+
+def suspects(column: Column) -> dict[str, int]:
+    """Values that are probably no answers, the most frequent first, and how many gave each.
+
+    Words are known by a list. Numbers are made of 7, 8 and 9, or are below 0 where no other is,
+    and stand apart from the others: 9 is one beside 1 to 5, and none beside 0 to 10.
+    """
+    counts = shown(column)
+    words = [value for value in counts if stripped(value).casefold() in PHRASES]
+    scale = {value: n for value in counts if (n := number(value)) is not None}
+    found = [*words, *(_codes(scale) if len(scale) <= FEW else [])]
+    return {value: counts[value] for value in sorted(found, key=lambda v: (-counts[v], v))}
+
+
+def _codes(scale: dict[str, float]) -> list[str]:
+    """The spellings of numbers that stand apart on either side."""
+    values = np.unique(list(scale.values()))
+    apart = {float(v) for v in (*_above(values), *(-_above(-values[::-1])))}
+    negative = values[values < 0]
+    if len(negative) == 1 and len(values) > 2 and CODE.fullmatch(str(written(float(negative[0])))):
+        apart.add(float(negative[0]))
+    return [spelling for spelling, value in scale.items() if value in apart]
+
+
+def _above(values: np.ndarray) -> np.ndarray:
+    """The largest values, if a wide gap parts them from the others and all of them are codes."""
+    steps = np.diff(values)
+    for k in range(len(steps) - 1, 0, -1):
+        within = steps[:k].max()
+        codes = all(CODE.fullmatch(str(written(abs(float(v))))) for v in values[k + 1 :])
+        if codes and steps[k] >= 2 * within and steps[k] >= 2:
+            return np.asarray(values[k + 1 :])
+    return values[:0]
+
+
+def variants(column: Column) -> list[list[str]]:
+    """Sets of answers that differ only in case, accents, blanks or signs between words."""
+    alike: dict[str, set[str]] = defaultdict(set)
+    if column.dtype.kind == "O":
+        for value in set(column[~missing(column)].tolist()):
+            alike[folded(value)].add(value)
+    return sorted(sorted(spellings) for spellings in alike.values() if len(spellings) > 1)
+
+
+def folded(text: str) -> str:
+    """A text by its letters and digits alone; signs where there are no others."""
+    plain = unicodedata.normalize("NFKD", stripped(text).casefold())
+    kept = "".join(ch for ch in plain if ch.isalnum())
+    return kept or plain
+
+
+KINDS = {"i": "whole numbers", "f": "numbers", "b": "yes/no", "O": "text"}
+VALUES = 5  # different ones of a column that are shown
+
+
+class Surveyed(NamedTuple):
+    """One column: its type, gaps, different values, and the first and last of them."""
+
+    column: str
+    type: str
+    missing: int
+    different: int
+    values: str
+
+
+def survey(table: Table) -> list[Surveyed]:
+    """Every column in the table's order."""
+    return [_surveyed(name, column) for name, column in table.columns.items()]
+
+
+def _surveyed(name: str, column: Column) -> Surveyed:
+    gone = missing(column)
+    present = column[~gone]
+    seen = np.unique(present.astype(str) if present.dtype.kind == "O" else present)
+    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen))
+
+
+def _span(seen: Column) -> str:
+    """All of few values, else the first and the last."""
+    told = [" ".join(str(written(v)).split()) for v in seen.tolist()]
+    words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
+    return ", ".join(words) if len(words) <= VALUES else f"{words[0]} … {words[-1]}"

@@ -20,11 +20,19 @@ from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, 
 from mlestruct.inference.sandwich import Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learning.loop import AnyCheckpoint
-from mlestruct.roommates.cells import written
-from mlestruct.roommates.frames import table
-from mlestruct.roommates.leaks import Agreement, in_words, leaks, refuse_crossed
+from mlestruct.roommates.frames import table, written
 from mlestruct.roommates.learning import Questions, logistic, marks
-from mlestruct.roommates.observed import ColumnNames, Larger, ObservedGroup, blocks_of, read_pairs
+from mlestruct.roommates.observed import (
+    Agreement,
+    ColumnNames,
+    Larger,
+    ObservedGroup,
+    blocks_of,
+    in_words,
+    leaks,
+    read_pairs,
+    refuse_crossed,
+)
 from mlestruct.roommates.people import Group, Missing, People, ids_of
 from mlestruct.roommates.questionnaire import (
     Answers,

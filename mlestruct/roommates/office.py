@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.progress import Show
-from mlestruct.roommates.cells import written
 from mlestruct.roommates.doctor import Diagnosis, examine, paired, role_of, unchecked
-from mlestruct.roommates.frames import Table
-from mlestruct.roommates.leaks import leaks
+from mlestruct.roommates.frames import Table, written
 from mlestruct.roommates.model import RoommateModel
+from mlestruct.roommates.observed import leaks
 from mlestruct.roommates.people import by_text, groups_of, meant
 from mlestruct.roommates.plan import Pair, Plan
 from mlestruct.roommates.project import (

@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mlestruct.roommates.cells import written
-from mlestruct.roommates.columns import folded
-from mlestruct.roommates.frames import Table
+from mlestruct.roommates.frames import Table, folded, written
 from mlestruct.roommates.questionnaire import Answers, Unknown, person, refuse, some, spelled_twice
 from mlestruct.structures.base import Ints
 

@@ -10,9 +10,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from mlestruct.features import Question
-from mlestruct.roommates.cells import number, written
-from mlestruct.roommates.columns import EACH, MOST_LEVELS, suspects, variants
-from mlestruct.roommates.frames import Column, Table, missing
+from mlestruct.roommates import frames
+from mlestruct.roommates.frames import EACH, MOST_LEVELS, Column, Table, missing, number, written
 from mlestruct.structures.base import Array, Ints
 
 LARGEST = 1e12  # an answer; beyond, differences of answers lose digits
@@ -215,7 +214,7 @@ def spelled_twice(table: Table, groups: Sequence[str]) -> list[str]:
     return [
         f"{name}: {', '.join(map(repr, alike))} count as different groups"
         for name in groups
-        for alike in variants(table.as_names(name))
+        for alike in frames.variants(table.as_names(name))
         if any(letter.isalpha() for letter in alike[0])  # houses 1.1 and 11 are two
     ]
 
@@ -232,12 +231,14 @@ def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
     """Answers that are probably none, or one answer in several spellings."""
     found = []
     for asked in answers:
-        for value, given in suspects(table[asked.column]).items():
+        for value, given in frames.suspects(table[asked.column]).items():
             found.append(
                 f"{asked.column}: {value!r}, given by {given}, looks like a code for no answer and "
                 f"counts as an answer; if it is one, say no_answer={value}"
             )
-        for spellings in [] if asked.role == "ordinal" else variants(table.as_levels(asked.column)):
+        for spellings in (
+            [] if asked.role == "ordinal" else frames.variants(table.as_levels(asked.column))
+        ):
             all_of_them = ", ".join(map(repr, spellings))
             found.append(f"{asked.column}: {all_of_them} count as different answers")
     return found

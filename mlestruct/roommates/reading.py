@@ -17,18 +17,17 @@ from statistics import median
 
 import numpy as np
 
-from mlestruct.roommates import separated, workbooks
-from mlestruct.roommates.cells import (
+from mlestruct.roommates import frames, separated, workbooks
+from mlestruct.roommates.frames import (
     Cell,
     Decimal,
     Grid,
-    Places,
+    Table,
     is_number,
     letters,
     number,
     written,
 )
-from mlestruct.roommates.frames import Table, evident, objects, typed
 from mlestruct.roommates.separated import decoded
 from mlestruct.storage.files import content
 
@@ -266,8 +265,8 @@ def _table(
         name: [_value(grid.rows[row], k) for row in chosen]
         for name, k in zip(names, used, strict=True)
     }
-    shown = decimal or evident(cells.values())
-    read = {name: typed(name, column, shown or usual) for name, column in cells.items()}
+    shown = decimal or frames.evident(cells.values())
+    read = {name: frames.typed(name, column, shown or usual) for name, column in cells.items()}
     line = f"names in {'row' if grid.sheet else 'line'} {grid.lines[top]}"
     said = [
         *grid.said,
@@ -288,8 +287,8 @@ def _table(
     return Table(
         {name: column for name, (column, _) in read.items()},
         dict,
-        {name: objects(list(map(written, column))) for name, column in cells.items()},
-        Places(grid.path, lines, grid.sheet, sheet),
+        {name: frames.objects(list(map(written, column))) for name, column in cells.items()},
+        frames.Places(grid.path, lines, grid.sheet, sheet),
         shown or usual,
         (f"{grid.path}: {len(lines)} rows; {', '.join(said)}",),
     )

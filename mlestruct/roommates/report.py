@@ -19,14 +19,13 @@ from numpy.typing import ArrayLike
 from mlestruct.errors import refuse_removed, visible
 from mlestruct.estimators import Calibration
 from mlestruct.roommates.evaluation import Evaluation
-from mlestruct.roommates.frames import Column, Table
+from mlestruct.roommates.frames import Column, Surveyed, Table, survey
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
 from mlestruct.roommates.plan import Contribution, Pair, Plan
 from mlestruct.roommates.questionnaire import Answers
 from mlestruct.roommates.separated import write_csv
 from mlestruct.roommates.summary import PairContrast, RoommateSummary
-from mlestruct.roommates.survey import Surveyed, survey
 from mlestruct.roommates.words import number, percent, words
 from mlestruct.storage.files import fresh
 

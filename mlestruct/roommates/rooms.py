@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.errors import DataWarning, Infeasible, outside
-from mlestruct.roommates.cells import number, written
-from mlestruct.roommates.columns import folded
-from mlestruct.roommates.frames import Table
+from mlestruct.roommates.frames import Table, folded, number, written
 from mlestruct.roommates.people import Group, People, are_ids, without
 from mlestruct.roommates.questionnaire import refuse, some
 from mlestruct.structures.base import Ints

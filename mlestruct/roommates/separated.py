@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.roommates.cells import Cell, Grid
-from mlestruct.roommates.frames import missing
+from mlestruct.roommates.frames import Cell, Grid, missing
 from mlestruct.storage.files import fresh
 
 MARKS = (

@@ -21,7 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.roommates.leaks import Crossed
+from mlestruct.roommates.observed import Crossed
 from mlestruct.roommates.office import EXAMINED, Json, Office
 from mlestruct.roommates.page import EXPECTED, decisions, dropped, overview, page, readable, sent
 from mlestruct.roommates.project import (

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
-from mlestruct.roommates.cells import Cell, Grid, letters, written
+from mlestruct.roommates.frames import Cell, Grid, letters, written
 
 LARGEST = 1 << 28  # bytes that the parts of a workbook that are read may unpack to
 ELEMENTS = 3 << 19  # of XML, empty cells among them

@@ -1,7 +1,7 @@
 """Every fault of a table is named, and a sound one has none."""
 
-from mlestruct.roommates.columns import EACH
 from mlestruct.roommates.doctor import examine
+from mlestruct.roommates.frames import EACH
 from mlestruct.roommates.people import faults_of_people
 from mlestruct.roommates.project import Settings
 from mlestruct.tables import table

@@ -1,6 +1,6 @@
 """A survey counts what is there."""
 
-from mlestruct.roommates.survey import Surveyed, survey
+from mlestruct.roommates.frames import Surveyed, survey
 from mlestruct.tables import table
 
 
