@@ -1,51 +1,33 @@
 // Iterations of messages that are cut short, and the exact way back through them.
 #include "truncated.h"
 
-#include "lanes.h"
+#include "factors.h"
 
 namespace {
 
-using Graph = truncated_graph;
+using Graph = message_graph;
+using Order = truncated_order;
 using Run = truncated_run;
 
 constexpr double LEAST = 1e-300;  // sums are raised to this: their logarithm stays finite
 
-// Numbers of one example, or of eight side by side.
-template <class T>
+// Numbers of eight examples side by side.
 struct Numbers {
-    static constexpr int64_t LANES = sizeof(T) / sizeof(double);
     double *first;
 
-    T operator[](int64_t k) const;
-    void set(int64_t k, T x) const;
-    void add(int64_t k, T x) const { set(k, (*this)[k] + x); }
-    Numbers from(int64_t k) const { return {first + k * LANES}; }
+    INLINE Row operator[](int64_t k) const { return load(first + k * EIGHT); }
+    INLINE void set(int64_t k, Row x) const { store(first + k * EIGHT, x); }
+    INLINE void add(int64_t k, Row x) const { set(k, (*this)[k] + x); }
+    Numbers from(int64_t k) const { return {first + k * EIGHT}; }
 };
-template <>
-INLINE double Numbers<double>::operator[](int64_t k) const {
-    return first[k];
-}
-template <>
-INLINE void Numbers<double>::set(int64_t k, double x) const {
-    first[k] = x;
-}
-template <>
-INLINE Row Numbers<Row>::operator[](int64_t k) const {
-    return load(first + k * EIGHT);
-}
-template <>
-INLINE void Numbers<Row>::set(int64_t k, Row x) const {
-    store(first + k * EIGHT, x);
-}
 
 // Where numbers of iteration t lie.
-template <class T>
 struct Iteration {
-    Numbers<T> score, table, near, sums, slope;
+    Numbers score, table, near, sums, slope;
 
     Iteration(const Run &run, int64_t t, double *slopes) {
-        const int64_t set = (t < run.sets ? t : run.sets - 1) * run.size * Numbers<T>::LANES;
-        const int64_t tape = t * run.width * Numbers<T>::LANES;
+        const int64_t set = (t < run.sets ? t : run.sets - 1) * run.size * EIGHT;
+        const int64_t tape = t * run.width * EIGHT;
         score = {const_cast<double *>(run.score) + set};
         table = {const_cast<double *>(run.table) + set};
         near = {run.near + tape};
@@ -58,12 +40,12 @@ struct Iteration {
 struct Visit {
     int64_t factor, first, last, table, size, states, at, cards = 0;  // 0: of any number
 
-    Visit(const Graph &g, int64_t v) {
-        factor = g.factor[v];
+    Visit(const Graph &g, const Order &order, int64_t v) {
+        factor = order.factor[v];
         first = g.scope_start[factor], last = g.scope_start[factor + 1];
         table = g.table_start[factor], size = g.table_start[factor + 1] - table;
         states = g.place[last] - g.place[first];
-        at = g.tape[v];
+        at = order.tape[v];
     }
     bool pair() const { return last - first == 2; }
     bool binary() const { return pair() && size == 4 && states == 4; }
@@ -84,19 +66,25 @@ struct Visit {
 // keeps u = exp n and the sums before the logarithm: the way back needs neither exp nor log. Where
 // all numbers count 1 and scores fit, the state is kept exponentiated, and the way there needs none
 // too.
-template <class T>
 struct Messages {
     const Graph &g;
-    Numbers<T> belief, message;
+    const Order &order;
+    int64_t *state;
+    Numbers belief, message;
+
+    // A slot's share of the counting numbers around its node.
+    double share(const Visit &visit, int64_t s) const {
+        return g.counts[visit.factor] / g.whole[g.scope[s]];
+    }
 
     template <bool LINEAR>
-    INLINE void read(const Visit &visit, Numbers<T> u) const {
+    INLINE void read(const Visit &visit, Numbers u) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
             const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
-            T top = everywhere<T>(-INF);
+            Row top = row_of(-INF);
             for (int64_t k = 0; k < cards; ++k) {
-                const T b = belief[home + k], m = message[sent + k];
+                const Row b = belief[home + k], m = message[sent + k];
                 u.set(k, LINEAR ? b / m : b - m);
                 top = larger(top, u[k]);
             }
@@ -106,14 +94,14 @@ struct Messages {
     }
 
     // Every slot's state: the sum of the entries that agree times the other slots' u.
-    INLINE void add_up(const Visit &visit, Numbers<T> table, Numbers<T> u, Numbers<T> sums) const {
-        for (int64_t k = 0; k < visit.states; ++k) sums.set(k, everywhere<T>(0.0));
+    INLINE void add_up(const Visit &visit, Numbers table, Numbers u, Numbers sums) const {
+        for (int64_t k = 0; k < visit.states; ++k) sums.set(k, row_of(0.0));
         if (visit.pair()) {
             const int64_t rows =
                 visit.cards ? visit.cards : g.place[visit.first + 1] - g.place[visit.first];
             for (int64_t a = 0, e = 0; a < rows; ++a) {
-                T mass = everywhere<T>(0.0);
-                const T own = u[a];
+                Row mass = row_of(0.0);
+                const Row own = u[a];
                 for (int64_t b = rows; b < visit.states; ++b, ++e) {
                     mass = add_product(mass, table[e], u[b]);
                     sums.set(b, add_product(sums[b], table[e], own));
@@ -122,77 +110,79 @@ struct Messages {
             }
             return;
         }
-        const int64_t order = visit.last - visit.first;
-        const int64_t *state = g.state + g.pair[visit.factor];
-        for (int64_t e = 0; e < visit.size; ++e, state += order)
-            for (int64_t s = 0; s < order; ++s)
-                sums.add(state[s], others(table[e], u, state, s, order));
+        Factor here(g, visit.factor, state);
+        for (int64_t e = 0; e < visit.size; ++e, here.next())
+            for (int64_t s = here.first; s < here.last; ++s)
+                sums.add(at(here, s), others(here, s, table[e], u));
     }
 
-    // An entry times all slots' u but one's.
-    T others(T chance, Numbers<T> u, const int64_t *state, int64_t s, int64_t order) const {
-        for (int64_t r = 0; r < order; ++r)
-            if (r != s) chance = chance * u[state[r]];
+    // Where the present state of a slot is among its factor's, and an entry times all others' u.
+    static int64_t at(const Factor &here, int64_t s) {
+        return here.at(s) + here.state[s - here.first];
+    }
+    static Row others(const Factor &here, int64_t s, Row chance, Numbers u) {
+        for (int64_t r = here.first; r < here.last; ++r)
+            if (r != s) chance = chance * u[at(here, r)];
         return chance;
     }
 
     // The largest of every new message is 1, or its logarithm 0.
     template <bool LINEAR>
-    INLINE void send(const Visit &visit, Numbers<T> sums) const {
+    INLINE void send(const Visit &visit, Numbers sums) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
             const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
-            T top = everywhere<T>(LEAST);
+            Row top = row_of(LEAST);
             for (int64_t k = 0; k < cards; ++k) top = larger(top, sums[k]);
             for (int64_t k = 0; k < cards; ++k) {
-                const T b = belief[home + k], m = message[sent + k];
+                const Row b = belief[home + k], m = message[sent + k];
                 if (LINEAR) {
-                    const T once = sums[k] / (top * m);
+                    const Row once = sums[k] / (top * m);
                     belief.set(home + k, b * once);
                     message.set(sent + k, m * once);
                     continue;
                 }
-                const T fresh = logarithm(larger(sums[k] / top, everywhere<T>(LEAST)));
-                belief.set(home + k, b + (fresh - m) * g.share[s]);
+                const Row fresh = logarithm(larger(sums[k] / top, row_of(LEAST)));
+                belief.set(home + k, b + (fresh - m) * share(visit, s));
                 message.set(sent + k, fresh);
-                sums.set(k, larger(sums[k], everywhere<T>(LEAST)));
+                sums.set(k, larger(sums[k], row_of(LEAST)));
             }
             sums = sums.from(cards);
         }
     }
 
     // Sums become their slopes; what is left to the old messages stays there.
-    INLINE void unsend(const Visit &visit, Numbers<T> sums) const {
+    INLINE void unsend(const Visit &visit, Numbers sums) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
             const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
-            T common = everywhere<T>(0.0);
+            Row common = row_of(0.0);
             for (int64_t k = 0; k < cards; ++k)
-                common = common + message[sent + k] + belief[home + k] * g.share[s];
+                common = common + message[sent + k] + belief[home + k] * share(visit, s);
             common = common / static_cast<double>(cards);  // only rounding, which would grow
             for (int64_t k = 0; k < cards; ++k) {
-                const T moved = belief[home + k] * g.share[s];
+                const Row moved = belief[home + k] * share(visit, s);
                 sums.set(k, (message[sent + k] + moved - common) / sums[k]);
-                message.set(sent + k, everywhere<T>(0.0) - moved);
+                message.set(sent + k, row_of(0.0) - moved);
             }
             sums = sums.from(cards);
         }
     }
 
     // Slopes by sums become those by the table, and u becomes the slopes by n; `ahead` is scratch.
-    INLINE void spread(const Visit &visit, const Iteration<T> &now, Numbers<T> ahead) const {
-        const Numbers<T> u = now.near.from(visit.at), back = now.sums.from(visit.at);
-        const Numbers<T> table = now.table.from(visit.table), slope = now.slope.from(visit.table);
+    INLINE void spread(const Visit &visit, const Iteration &now, Numbers ahead) const {
+        const Numbers u = now.near.from(visit.at), back = now.sums.from(visit.at);
+        const Numbers table = now.table.from(visit.table), slope = now.slope.from(visit.table);
         const double scale = 1.0 / g.counts[visit.factor];
-        for (int64_t k = 0; k < visit.states; ++k) ahead.set(k, everywhere<T>(0.0));
+        for (int64_t k = 0; k < visit.states; ++k) ahead.set(k, row_of(0.0));
         if (visit.pair()) {
             const int64_t rows =
                 visit.cards ? visit.cards : g.place[visit.first + 1] - g.place[visit.first];
             for (int64_t a = 0, e = 0; a < rows; ++a) {
-                T mass = everywhere<T>(0.0);
-                const T own = u[a], pull = back[a];
+                Row mass = row_of(0.0);
+                const Row own = u[a], pull = back[a];
                 for (int64_t b = rows; b < visit.states; ++b, ++e) {
-                    const T entry = table[e], other = back[b];
+                    const Row entry = table[e], other = back[b];
                     slope.add(e, entry * (u[b] * pull + own * other) * scale);
                     mass = mass + entry * other;
                     ahead.add(b, entry * pull);
@@ -202,20 +192,19 @@ struct Messages {
             for (int64_t k = 0; k < visit.states; ++k) u.set(k, u[k] * ahead[k]);
             return;
         }
-        const int64_t order = visit.last - visit.first;
-        const int64_t *state = g.state + g.pair[visit.factor];
-        for (int64_t e = 0; e < visit.size; ++e, state += order)
-            for (int64_t s = 0; s < order; ++s) {
-                const T chance = others(table[e] * back[state[s]], u, state, s, order);
+        Factor here(g, visit.factor, state);
+        for (int64_t e = 0; e < visit.size; ++e, here.next())
+            for (int64_t s = here.first; s < here.last; ++s) {
+                const Row chance = others(here, s, table[e] * back[at(here, s)], u);
                 slope.add(e, chance * scale);
-                for (int64_t r = 0; r < order; ++r)
-                    if (r != s) ahead.add(state[r], chance);
+                for (int64_t r = here.first; r < here.last; ++r)
+                    if (r != s) ahead.add(at(here, r), chance);
             }
         for (int64_t k = 0; k < visit.states; ++k) u.set(k, ahead[k]);
     }
 
     // Beliefs take the slopes by n, messages their negative.
-    INLINE void unread(const Visit &visit, Numbers<T> near) const {
+    INLINE void unread(const Visit &visit, Numbers near) const {
         for (int64_t s = visit.first; s < visit.last; ++s) {
             const int64_t home = g.node_start[g.scope[s]], sent = g.place[s];
             const int64_t cards = visit.cards ? visit.cards : g.place[s + 1] - sent;
@@ -228,30 +217,30 @@ struct Messages {
     }
 
     template <bool LINEAR>
-    INLINE void answer(const Visit &visit, const Iteration<T> &now) const {
-        const Numbers<T> sums = now.sums.from(visit.at);
+    INLINE void answer(const Visit &visit, const Iteration &now) const {
+        const Numbers sums = now.sums.from(visit.at);
         add_up(visit, now.table.from(visit.table), now.near.from(visit.at), sums);
         send<LINEAR>(visit, sums);
     }
-    INLINE void unanswer(const Visit &visit, const Iteration<T> &now, Numbers<T> ahead) const {
+    INLINE void unanswer(const Visit &visit, const Iteration &now, Numbers ahead) const {
         unsend(visit, now.sums.from(visit.at));
         spread(visit, now, ahead);
     }
 
     // Another iteration's scores of nodes take the place of the last one's.
     template <bool LINEAR>
-    void exchange(Numbers<T> fresh, Numbers<T> old) const {
+    void exchange(Numbers fresh, Numbers old) const {
         for (int64_t i = 0; i < g.nodes; ++i) {
-            T top = everywhere<T>(-INF);  // a constant that beliefs do not see
+            Row top = row_of(-INF);  // a constant that beliefs do not see
             for (int64_t k = g.node_start[i]; k < g.node_start[i + 1]; ++k)
                 top = larger(top, fresh[k] - old[k]);
             for (int64_t k = g.node_start[i]; k < g.node_start[i + 1]; ++k) {
-                const T change = (fresh[k] - old[k] - top) / g.whole[i];
+                const Row change = (fresh[k] - old[k] - top) / g.whole[i];
                 belief.set(k, LINEAR ? belief[k] * exponential(change) : belief[k] + change);
             }
         }
     }
-    void unexchange(Numbers<T> fresh, Numbers<T> old) const {
+    void unexchange(Numbers fresh, Numbers old) const {
         for (int64_t i = 0; i < g.nodes; ++i)
             for (int64_t k = g.node_start[i]; k < g.node_start[i + 1]; ++k) {
                 fresh.add(k, belief[k] / g.whole[i]);
@@ -262,17 +251,17 @@ struct Messages {
     template <bool LINEAR>
     void forward(const Run &run) const {
         for (int64_t t = 0; t < run.length; ++t) {
-            const Iteration<T> now(run, t, nullptr);
+            const Iteration now(run, t, nullptr);
             if (t > 0 && t < run.sets)
-                exchange<LINEAR>(now.score, Iteration<T>(run, t - 1, nullptr).score);
-            for (int64_t i = 0; i < g.groups; ++i) {
-                for (int64_t v = g.group[i]; v < g.group[i + 1]; ++v) {
-                    const Visit visit(g, v);
+                exchange<LINEAR>(now.score, Iteration(run, t - 1, nullptr).score);
+            for (int64_t i = 0; i < order.groups; ++i) {
+                for (int64_t v = order.group[i]; v < order.group[i + 1]; ++v) {
+                    const Visit visit(g, order, v);
                     visit.binary() ? read<LINEAR>(visit.as_binary(), now.near.from(visit.at))
                                    : read<LINEAR>(visit, now.near.from(visit.at));
                 }
-                for (int64_t v = g.group[i]; v < g.group[i + 1]; ++v) {
-                    const Visit visit(g, v);
+                for (int64_t v = order.group[i]; v < order.group[i + 1]; ++v) {
+                    const Visit visit(g, order, v);
                     visit.binary() ? answer<LINEAR>(visit.as_binary(), now)
                                    : answer<LINEAR>(visit, now);
                 }
@@ -280,52 +269,45 @@ struct Messages {
         }
     }
 
-    void backward(const Run &run, double *slope, Numbers<T> ahead) const {
+    void backward(const Run &run, double *slope, Numbers ahead) const {
         for (int64_t t = run.length - 1; t >= 0; --t) {
-            const Iteration<T> now(run, t, slope);
-            for (int64_t i = g.groups - 1; i >= 0; --i) {
-                for (int64_t v = g.group[i + 1] - 1; v >= g.group[i]; --v) {
-                    const Visit visit(g, v);
+            const Iteration now(run, t, slope);
+            for (int64_t i = order.groups - 1; i >= 0; --i) {
+                for (int64_t v = order.group[i + 1] - 1; v >= order.group[i]; --v) {
+                    const Visit visit(g, order, v);
                     visit.binary() ? unanswer(visit.as_binary(), now, ahead)
                                    : unanswer(visit, now, ahead);
                 }
-                for (int64_t v = g.group[i + 1] - 1; v >= g.group[i]; --v) {
-                    const Visit visit(g, v);
+                for (int64_t v = order.group[i + 1] - 1; v >= order.group[i]; --v) {
+                    const Visit visit(g, order, v);
                     visit.binary() ? unread(visit.as_binary(), now.near.from(visit.at))
                                    : unread(visit, now.near.from(visit.at));
                 }
             }
-            if (t > 0 && t < run.sets) unexchange(now.slope, Iteration<T>(run, t - 1, slope).slope);
+            if (t > 0 && t < run.sets) unexchange(now.slope, Iteration(run, t - 1, slope).slope);
         }
     }
 };
 
-template <class T>
-void send_all(const Graph &g, const Run &run, bool linear, double *belief, double *message) {
-    const Messages<T> all{g, {belief}, {message}};
-    linear ? all.template forward<true>(run) : all.template forward<false>(run);
-}
-
 }  // namespace
 
-void send_truncated(const truncated_graph *graph, const truncated_run *run, bool linear,
-                    double *belief, double *message) {
-    (run->lanes == 1 ? send_all<double> : send_all<Row>)(*graph, *run, linear, belief, message);
+status send_truncated(const Graph *graph, const Order *order, const Run *run, bool linear,
+                      double *belief, double *message) {
+    Arena arena;
+    const Messages all{
+        *graph, *order, arena.array<int64_t>(Widest(*graph).order), {belief}, {message}};
+    if (arena.failed) return NO_MEMORY;
+    linear ? all.forward<true>(*run) : all.forward<false>(*run);
+    return OK;
 }
 
-status unsend_truncated(const truncated_graph *graph, const truncated_run *run, double *belief,
+status unsend_truncated(const Graph *graph, const Order *order, const Run *run, double *belief,
                         double *message, double *slope) {
-    int64_t most = 0;
-    for (int64_t v = 0; v < graph->visits; ++v) {
-        const int64_t states = graph->tape[v + 1] - graph->tape[v];
-        most = states > most ? states : most;
-    }
+    const Widest widest(*graph);
     Arena arena;
-    double *ahead = arena.array<double>(most * run->lanes);
+    double *ahead = arena.array<double>(widest.width * EIGHT);
+    const Messages all{*graph, *order, arena.array<int64_t>(widest.order), {belief}, {message}};
     if (arena.failed) return NO_MEMORY;
-    if (run->lanes == 1)
-        Messages<double>{*graph, {belief}, {message}}.backward(*run, slope, {ahead});
-    else
-        Messages<Row>{*graph, {belief}, {message}}.backward(*run, slope, {ahead});
+    all.backward(*run, slope, {ahead});
     return OK;
 }

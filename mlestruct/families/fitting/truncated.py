@@ -11,8 +11,10 @@ import scipy.sparse as sp
 
 from mlestruct import Batch, FactorGraph
 from mlestruct.errors import Unserved
+from mlestruct.inference.layouts import plan
 from mlestruct.native._door import (
-    TruncatedGraph,
+    MessageGraph,
+    TruncatedOrder,
     TruncatedRun,
     send_truncated,
     unsend_truncated,
@@ -60,7 +62,8 @@ def flooding(graph: FactorGraph) -> Sweep:
 class CompiledGraph(NamedTuple):
     """One graph, compiled for truncated iterations."""
 
-    kernel: TruncatedGraph
+    kernel: MessageGraph
+    order: TruncatedOrder
     start: Ints
     """Where every table begins, of nodes, then of factors."""
     table_of: Ints
@@ -92,39 +95,21 @@ def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:
         f = int(np.argmin(counting[graph.n_nodes :]))
         number = counting[graph.n_nodes + f]
         raise Unserved(f"factor {f} counts {number:g}; messages need it positive")
-    n, scope, scope_start = graph.n_nodes, graph.scope, graph.scope_start
-    counts, sweep = np.ascontiguousarray(counting[n:]), order(graph)
-    owner = np.repeat(np.arange(graph.n_factors), np.diff(scope_start))
-    whole = counting[:n] + np.bincount(scope, weights=counts[owner], minlength=n)
-    place = np.append(0, np.cumsum(graph.cards[scope]))
-    width = place[scope_start[1:]] - place[scope_start[:-1]]
-    entry, node, slot = map(np.ascontiguousarray, graph.below)
+    n, scope = graph.n_nodes, graph.scope
+    kernel, sweep = plan(graph, counting), order(graph)
+    place, counts, whole = kernel.place, kernel.counts, kernel.whole
+    width = np.diff(place[graph.scope_start])
+    entry, node, slot = graph.below
     sent = place[slot] + node - graph.node_start[scope[slot]]
-    sizes = np.diff(graph.table_start) * np.diff(scope_start)
-    kernel = TruncatedGraph(
-        n,
-        graph.n_factors,
-        len(sweep.factor),
-        len(sweep.group) - 1,
-        graph.node_start,
-        graph.table_start,
-        scope_start,
-        scope,
-        place,
-        np.append(0, np.cumsum(sizes)),
-        sent - place[scope_start[owner[slot]]],
-        sweep.group,
-        sweep.factor,
-        np.append(0, np.cumsum(width[sweep.factor])),
-        counts,
-        counts[owner] / whole[scope],
-        whole,
-    )
+    tape = np.append(0, np.cumsum(width[sweep.factor]))
+    visits = len(sweep.factor), len(sweep.group) - 1, graph.n_factors
+    turns = TruncatedOrder(*visits, sweep.group, sweep.factor, tape)
     nodes, states = int(graph.node_start[-1]), np.arange(place[-1])
     home = states + np.repeat(graph.node_start[scope] - place[:-1], np.diff(place))
     tables, over = (graph.size - nodes, len(states)), (nodes, len(states))
     return CompiledGraph(
         kernel,
+        turns,
         np.concatenate([graph.node_start[:-1], graph.table_start[:-1]]),
         graph.table_of,
         counts[graph.table_of[nodes:] - n][:, None],
@@ -190,12 +175,10 @@ class MessageRun:
         linear = self.linear = ready.bethe and fits
         if linear:
             belief, message = np.exp(belief), np.exp(message)
-        width = int(graph.tape[-1])
+        width = int(ready.order.tape[-1])
         near, sums = np.empty((2, iterations, width, lanes))
-        self.tape = TruncatedRun(
-            lanes, sets, size, iterations, width, self.scores, table, near, sums
-        )
-        send_truncated(graph, self.tape, linear, belief, message)
+        self.tape = TruncatedRun(sets, size, iterations, width, self.scores, table, near, sums)
+        send_truncated(graph, ready.order, self.tape, linear, belief, message)
         if linear:
             belief, message = np.log(belief), np.log(message)
         tau = np.zeros((size, lanes))
@@ -238,7 +221,7 @@ class MessageRun:
             out[self.last, nodes:] = inside / ready.counts
             message = -(ready.agree.T @ inside)
             belief -= ready.scatter @ message
-        unsend_truncated(ready.kernel, self.tape, belief, message, out)
+        unsend_truncated(ready.kernel, ready.order, self.tape, belief, message, out)
         out[0, :nodes] += belief / ready.whole
         return out[:, :, : self.count].transpose(0, 2, 1)
 
@@ -252,11 +235,11 @@ def normalised(x: Array, start: Ints) -> Array:
 
 
 def side_by_side(scores: Array) -> Array:
-    """(sets × coordinates × lanes): one lane, or eight, the last example filling those left."""
+    """(sets × coordinates × lanes), the last example filling those left."""
     count = scores.shape[1]
     if count > LANES:
         raise ValueError(f"{count} examples at once; truncated inference runs {LANES} together")
-    lanes = np.minimum(np.arange(LANES if count > 1 else 1), count - 1)
+    lanes = np.minimum(np.arange(LANES), count - 1)
     return np.ascontiguousarray(scores[:, lanes].transpose(0, 2, 1))
 
 
