@@ -25,7 +25,6 @@ from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import Structure
 from mlestruct.structures.base import Array
 from mlestruct.structures.entropy import Counting, Rho, counting_numbers, in_words
-from mlestruct.structures.regions import Cover
 
 ROUTES = ("auto", "direct", "frank_wolfe", "coupled")
 CONSISTENT = 1e-9  # a disagreement of tables that certificates still accept
@@ -181,11 +180,9 @@ class Camel(Learns):
             words = f"{proof.polytope} in this round; as a whole stationary to {moved:.1e}"
             bound = str(Entropy.of(batch, self.rho, allow_nonconvex=True).bound)
             proof = replace(proof, objective=-objective, polytope=words, bound=bound)
-        calls, asking = found.calls, found.asking
-        return Found(
-            found.theta, proof, found.tau, found.tau, number, calls, len(batch), route,
-            asking=asking,
-        )  # fmt: skip
+        tau, size, asking = found.tau, len(batch), found.asking
+        asked = number, found.calls, size, route
+        return Found(found.theta, proof, tau, tau, *asked, asking=asking)
 
     def solve(self, dual: Dual, oracle: Oracle[Any], last: Solved | None, loop: Loop) -> Solved:
         """One round's problem, from where the last one ended."""
@@ -209,10 +206,7 @@ class Camel(Learns):
             return Solved(
                 found.theta, none, found.tau.copy(), found.certificate, none, calls, asking
             )
-        coupled, calls = (
-            Coupled(dual, self.consistent, not hard),
-            calls + len(dual.batch),
-        )
+        coupled, calls = Coupled(dual, self.consistent, not hard), calls + len(dual.batch)
         start = self._from_pieces(coupled, loop) if last is None else last.x
         x = coupled.solve(start, loop.inside("coupled", tol=self.solver.tol, rounds=2000))
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
@@ -320,30 +314,3 @@ def camel(rho: Rho = None, **settings: Any) -> Camel:
 def camel0(rho: Rho = None, **settings: Any) -> Camel:
     """Σ_m ⟨θ, φ_m⟩ − max [⟨Φθ, τ⟩ + Σ H(largest tables)] − R(θ) over consistent tables: convex."""
     return Camel("camel0", rho=1.0 if rho is None else rho, rounds=1, **settings)
-
-
-@dataclass(frozen=True)
-class Binding:
-    """Whether consistency costs anything: what piecewise learning leaves inconsistent."""
-
-    violation: float
-    """The largest disagreement of two tables about a marginal under piecewise weights."""
-    rank: int
-    """Independent consistency constraints in the whole batch."""
-    cost: float
-    """How much entropy, less penalty, consistency takes away: 0 where it does not bind."""
-
-
-def binding(
-    batch: Batch[Any], features: Features, regulariser: float | Regulariser | None = 1.0
-) -> Binding:
-    """Do the consistency constraints of CAMEL(0) bind? Both problems are solved by their duals."""
-    loose = Camel("piecewise", regulariser, rounds=1, consistent=False, route="direct")
-    tied = Coupled(loose.dual(batch, features), ridge=regulariser is not None)
-    apart = loose.each(batch, features)[0]
-    none = np.zeros(tied.B.shape[0])
-    start = np.concatenate([np.where(np.isfinite(apart.theta), apart.theta, 0.0), none])
-    cost = -apart.certificate.objective - tied(tied.solve(start))[0]
-    ranks = {s: int(np.linalg.matrix_rank(Cover.of(s).B.toarray())) for s in batch.structures}
-    rank = sum(ranks[batch.structure(m)] for m in range(len(batch)))
-    return Binding(tied.violation(start), rank, cost)

@@ -83,27 +83,21 @@ class Condensed:
         found = Optima(np.empty(batch.size), np.empty(len(batch)), np.empty(batch.size))
         for graph, members in batch.groups():
             share = max(8, TOGETHER // graph.size)
-            for k in range(0, len(members), share):
-                self._minimise(batch, members[k : k + share], (score, weight), start, found)
+            for some in np.split(members, range(share, len(members), share)):
+                given = batch.rows(score, some), batch.rows(weight, some)
+                rows = OptimaSearch(graph, *given, self.tol, self.steps)
+                with np.errstate(all="ignore"):  # of steps that lead nowhere
+                    if self.early is not None:
+                        rows.majorise(np.arange(len(some)), self.early, -1.0)
+                    elif start is None:
+                        rows.resume(rows.b, rows.slack, np.full(len(some), np.inf))
+                    else:
+                        tau, slack = (batch.rows(part, some) for part in (start.tau, start.slack))
+                        rows.resume(tau, slack, start.gap[some])
+                    found.gap[some] = rows.gaps()
+                where = batch.index(some)
+                found.tau[where], found.slack[where] = rows.b.ravel(), rows.slack.ravel()
         return found
-
-    def _minimise(
-        self, batch: Batch[Any], members: Ints, given: Any, start: Optima | None, found: Optima
-    ) -> None:
-        """Write the optima of some examples of one graph."""
-        score, weight = (batch.rows(part, members) for part in given)
-        rows = OptimaSearch(batch.structure(int(members[0])), score, weight, self.tol, self.steps)
-        with np.errstate(all="ignore"):  # of steps that lead nowhere
-            if self.early is not None:
-                rows.majorise(np.arange(len(members)), self.early, -1.0)
-            elif start is None:
-                rows.resume(rows.b, rows.slack, np.full(len(members), np.inf))
-            else:
-                tau, slack = (batch.rows(part, members) for part in (start.tau, start.slack))
-                rows.resume(tau, slack, start.gap[members])
-            found.gap[members] = rows.gaps()
-        where = batch.index(members)
-        found.tau[where], found.slack[where] = rows.b.ravel(), rows.slack.ravel()
 
     def failed(self, optima: Optima) -> NDArray[np.bool_]:
         """Examples whose beliefs are not what was asked for; those cut short on purpose are."""
@@ -115,17 +109,8 @@ class Condensed:
         tau, slope = batch.vector(tau, "tau"), batch.vector(slope, "slopes")
         for graph, members in batch.groups():
             rows = (batch.rows(part, members) for part in (tau, slope / tau, weight / tau))
-            found = compiled(graph).step(*rows)
-            out[batch.index(members)] = found.delta.ravel()
+            out[batch.index(members)] = compiled(graph).step(*rows)[0].ravel()
         return out
-
-
-class PolytopeStep(NamedTuple):
-    """Changes of beliefs, by how much prices of constraints rise, and the smallest pivots."""
-
-    delta: Array
-    price: Array
-    least: Array
 
 
 class LocalPolytope:
@@ -155,10 +140,13 @@ class LocalPolytope:
         """What each row's prices of constraints ask of every coordinate."""
         return (self.transposed @ price.T).T
 
-    def step(self, b: Array, slope: Array, curve: Array) -> PolytopeStep:
-        """The change of each row that minimises ½ Σ curve·Δ² + slope·Δ within the polytope."""
+    def step(self, b: Array, slope: Array, curve: Array) -> tuple[Array, Array, Array]:
+        """The change of each row that minimises ½ Σ curve·Δ² + slope·Δ within the polytope.
+
+        Also by how much prices of constraints rise, and the smallest pivots.
+        """
         count, prices = len(b), self.A.shape[0]
-        found = PolytopeStep(np.empty(b.shape), np.zeros((count, prices)), np.empty(count))
+        found = np.empty(b.shape), np.zeros((count, prices)), np.empty(count)
         points = CondensedPoints(count, b.shape[1], b, slope, curve)
         step_condensed(self.plan, self.begin, self.width, points, *found)
         return found
@@ -200,13 +188,13 @@ class OptimaSearch:
         logs = np.log(np.maximum(self.b[rows], TINY))
         return self.weight[rows] * (logs + 1.0) - self.score[rows]
 
-    def step(self, rows: Ints, slope: Array, curve: Array) -> PolytopeStep:
+    def step(self, rows: Ints, slope: Array, curve: Array) -> tuple[Array, Array]:
         """Slopes less the prices of constraints give the same steps, with smaller roundings."""
         slope = np.ascontiguousarray(slope - self.ready.charge(self.price[rows]))
-        found = self.ready.step(self.b[rows], slope, curve)
-        self.price[rows] += found.price
+        delta, price, least = self.ready.step(self.b[rows], slope, curve)
+        self.price[rows] += price
         self.left[rows] -= 1
-        return found
+        return delta, least
 
     def majorise(self, rows: Ints, most: int, near: float) -> None:
         """Steps by b log b ≤ b (log b₀ − 1) + b²/b₀, until no entry moves further than ``near``.
@@ -219,7 +207,7 @@ class OptimaSearch:
                 return
             b, curve = self.b[rows], 2.0 * self.weight[rows]
             curve[:, self.nodes] = np.maximum(curve[:, self.nodes], 0.0)
-            fresh = b + self.step(rows, self.slope(rows), curve / b).delta
+            fresh = b + self.step(rows, self.slope(rows), curve / b)[0]
             shut = ~(fresh > 0.0)
             fresh[shut] = (10.0 * counts[rows][shut]) ** -2.0
             counts[rows] += shut
@@ -237,7 +225,7 @@ class OptimaSearch:
         lost = [rows[:0]]
         while len(rows := rows[self.left[rows] > 0]):
             b, before = self.b[rows], best[rows]
-            delta, _, least = self.step(rows, self.slope(rows), self.weight[rows] / b)
+            delta, least = self.step(rows, self.slope(rows), self.weight[rows] / b)
             share = delta / b
             move, nodes = np.abs(share), self.nodes
             move[:, nodes] = np.abs(delta[:, nodes]) / np.maximum(b[:, nodes], FAINT)
@@ -271,7 +259,7 @@ class OptimaSearch:
         self.gap[rows] = np.nan
         while len(rows := rows[self.left[rows] > 0]):
             b, z, goal = self.b[rows], self.slack[rows], mu[rows, None] / self.b[rows]
-            delta = self.step(rows, self.slope(rows) - goal, (self.weight[rows] + z) / b).delta
+            delta = self.step(rows, self.slope(rows) - goal, (self.weight[rows] + z) / b)[0]
             share = delta / b
             near, far = _reach(share), _reach(goal / z - 1.0 - share)
             self.slack[rows] = z = z + far[:, None] * (goal - z * (1.0 + share))

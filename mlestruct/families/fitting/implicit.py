@@ -56,7 +56,9 @@ def implicit(
     algorithm 1), in the fit and in predictions; ``settings`` are those of :class:`Primal`.
     """
     refuse("implicit", route, oracle=oracle)
-    objective = Implicit(named(loss), rho, Condensed(early=as_early(early)))
+    if early is not None:
+        early = as_count(early, "early", least=1)
+    objective = Implicit(named(loss), rho, Condensed(early=early))
 
     def heads(batch: Batch[Any], features: Features) -> dict[str, Head]:
         if entropy is None:
@@ -113,11 +115,6 @@ class Minimised(Inference):
     def __str__(self) -> str:
         cut = "" if self.early is None else f", after {self.early} majorising steps"
         return f"beliefs that minimise the fitted free energy{cut}"
-
-
-def as_early(steps: int | None) -> int | None:
-    """A count of steps, or None: to the optimum."""
-    return None if steps is None else as_count(steps, "early", least=1)
 
 
 def surrogate_start(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct import Batch
 from mlestruct.families.fitting.implicit import surrogate_start
-from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
+from mlestruct.families.fitting.losses import Loss, named, where_seen
 from mlestruct.families.fitting.truncated import Iteration, Messages, beliefs, groups, rows
 from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
@@ -19,7 +19,7 @@ from mlestruct.learners.primal import Heads, Primal, refuse, scored
 from mlestruct.learning.problem import Objective, Values
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.storage.trees import Tree
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array
 from mlestruct.structures.entropy import Rho
 
 
@@ -98,7 +98,10 @@ class Procedural(Objective):
     def __call__(
         self, batch: Batch[Any], heads: Mapping[str, Array], warm: Any, tol: float
     ) -> Values:
-        pieces = self._groups(batch) if warm is None else warm
+        pieces = warm
+        if pieces is None:  # examples that run together, and what is observed of them
+            each = groups(batch)
+            pieces = [(s, some, self.loss.units(batch.select(some))) for s, some in each]
         gradient = {name: np.empty(batch.size) for name in heads}
         value = 0.0
         for structure, members, units in pieces:
@@ -110,7 +113,3 @@ class Procedural(Objective):
             for name, part in zip(heads, pulled, strict=True):
                 gradient[name][batch.index(members)] = part.reshape(-1)
         return Values(value, gradient, None, pieces)
-
-    def _groups(self, batch: Batch[Any]) -> list[tuple[Any, Ints, ObservedTables]]:
-        """Examples that run together, and what is observed of them."""
-        return [(s, some, self.loss.units(batch.select(some))) for s, some in groups(batch)]

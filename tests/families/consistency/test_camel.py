@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import mlestruct as ms
-from mlestruct.families.consistency.camel import Camel, binding
+from mlestruct.families.consistency.camel import Camel
 from mlestruct.families.consistency.coupled import Coupled
 from mlestruct.features import Dense
 from mlestruct.learning.loop import Loop
@@ -126,21 +126,6 @@ def test_without_penalty_the_moments_are_met(name):
         off = features.moments(last.tau - batch.target)
         np.testing.assert_allclose(off, 0.0, atol=1e-5)
         assert batch.structures[0].contains(batch.rows(last.tau, np.arange(3)), 1e-5).all()
-
-
-def test_consistency_binds_only_where_weights_are_shared():
-    """Untied indicators of every entry leave tables at the mean, consistent of themselves."""
-    graph = ms.grid(2, 2)
-    outcomes = np.random.default_rng(0).integers(2, size=(8, 4))
-    mean = np.mean([graph.encode(y) for y in outcomes], axis=0)
-    one = replace(Batch.of(graph, count=1), target=0.9 * mean + 0.1 * graph.interior())
-    untied = binding(one, Dense.of(one, np.eye(graph.size)), None)
-    tied = binding(*problem(graph))
-    assert abs(untied.cost) < 1e-6
-    assert untied.violation < 1e-5
-    assert tied.cost > 1e-3
-    assert tied.violation > 1e-2
-    assert tied.rank == 3 * untied.rank > 0
 
 
 def scaled(weights, targets, free):
