@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9127, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9097, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
         4395,
@@ -36,10 +36,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2807, r"mlestruct/estimators/"),
-    "families": (1752, r"mlestruct/families/"),
+    "families": (1704, r"mlestruct/families/"),
     "extras": (1572, r"mlestruct/"),
 }
-RAW = {"tests": 34217, "benchmarks": 7732}  # all lines, blank ones and comments included
+RAW = {"tests": 34202, "benchmarks": 7732}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
