@@ -248,13 +248,9 @@ def overhead(workload: str, dual: Dual, solver: Any, name: str, calls: int) -> I
         return False
 
     trace(dual, None, never, 600)  # compiles
-    for text, slow, limit, options in (
-        ("no corrective steps", 0.0, 1.5, {"corrective": 0}),
-        ("defaults", 0.0, None, {}),
-        ("defaults, oracle + 1 ms", 1e-3, 0.1, {}),
-    ):
+    for text, slow, limit in (("defaults", 0.0, None), ("defaults, oracle + 1 ms", 1e-3, 0.1)):
         few = calls // 4 if slow else calls
-        share = trace(dual, None, never, few, slow=slow, given=solver, **options)
+        share = trace(dual, None, never, few, slow=slow, given=solver)
         yield row(workload, f"core time / {name} time, {text}", share.core, limit=limit)
 
 

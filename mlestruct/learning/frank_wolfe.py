@@ -37,7 +37,8 @@ DIGITS = 1e-13  # of log Z: what floats may have lost
 FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of δ as its weight
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
 BETWEEN = 0.5
-CORRECTIVE = 8  # passes at most, unless it is set
+CORRECTIVE = 8  # passes at most over known vertices between calls, while they gain
+WARM = 5  # rounds of joint steps to begin with
 FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
 SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
@@ -56,8 +57,7 @@ class SolverSettings:
     def check(self: Any, least: dict[str, int], **kinds: Any) -> None:
         """Raise a ValueError for a number below its ``least``, or a word that is none of a kind."""
         for name, fewest in least.items():
-            if name != "corrective" or self.corrective is not None:
-                as_count(getattr(self, name), name, fewest)
+            as_count(getattr(self, name), name, fewest)
         for name in ("tol", "calls", "seconds"):
             limit = getattr(self, name)
             if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
@@ -102,10 +102,9 @@ class SolverSettings:
 class FrankWolfe(SolverSettings):
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
-    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets (with at most
-    ``corrective`` passes over known vertices between calls, while they gain, 8 unless the structure
-    says otherwise), or plain steps, per ``block`` or of the whole ``batch``, with exact line
-    search; ``batch_fixed`` are the papers' 2/(k+2). ``auto`` is pairwise unless memory has too
+    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets, or plain steps,
+    per ``block`` or of the whole ``batch``, with exact line search; ``batch_fixed`` are the papers'
+    2/(k+2). ``auto`` is pairwise unless memory has too
     little room for vertices. The papers' own is :class:`BCFW`. ``keep`` says which weights a run
     returns: those of the best bound (``best``), or the ``last`` ones, as the papers do. ``centre``
     holds θ near where it was (max-margin: near the best so far), so that questions do not leap;
@@ -122,8 +121,6 @@ class FrankWolfe(SolverSettings):
     rounds: int = 1000
     calls: int | None = None
     seconds: float | None = None
-    corrective: int | None = None
-    warm: int = 5
     shards: int = 8
     workers: int = 1
     engine: Any = None
@@ -133,8 +130,7 @@ class FrankWolfe(SolverSettings):
     name = "frank_wolfe"
 
     def __post_init__(self) -> None:
-        least = {"rounds": 0, "corrective": 0, "warm": 0, "shards": 1, "workers": 1}
-        self.check(least, step=Step)
+        self.check({"rounds": 0, "shards": 1, "workers": 1}, step=Step)
 
     def on(
         self,
@@ -488,7 +484,7 @@ class Rounds(OracleRun):
         vertices = found.vertices
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        warm = number < self.solver.warm and not self.margin and self.step in ("pairwise", "block")
+        warm = number < WARM and not self.margin and self.step in ("pairwise", "block")
         if warm or self.step == "batch":
             iterate.jointly(vertices, number, -0.9 if warm else -NEARLY)
         elif self.step == "batch_fixed":
@@ -499,13 +495,10 @@ class Rounds(OracleRun):
             gained = iterate.towards(iterate.all, vertices, number)
             if self.sharing is not None:
                 self.sharing.take(iterate, vertices, gained, number)
-            passes = self.solver.corrective
-            if passes is None:
-                # Corrective passes repeat slopes at τ, which say little where views are shares of
-                # views. Where sums prove the bound τ need not be that good.
-                few = self.sums is not None or (self.dual.entropy.mixed.a < 0).any()
-                passes = 0 if few else CORRECTIVE
-            iterate.among(number, passes, gained)
+            # Corrective passes repeat slopes at τ, which say little where views are shares of
+            # views. Where sums prove the bound τ need not be that good.
+            few = self.sums is not None or (self.dual.entropy.mixed.a < 0).any()
+            iterate.among(number, 0 if few else CORRECTIVE, gained)
         if self.centre is not None:
             if self.margin:
                 self.centre.at = self.theta
@@ -513,7 +506,7 @@ class Rounds(OracleRun):
                 self.centre.follow(iterate, found.lag, found.gap - found.lag, number)
             self.centre.hold(iterate)
         self.number += 1
-        if self.step == "pairwise" and self.number >= self.solver.warm and entropic:
+        if self.step == "pairwise" and self.number >= WARM and entropic:
             self.smoothing.follow(found.gap, found.mass, found.objective)
 
     def where(self, asked: Asked) -> Tree:

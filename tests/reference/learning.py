@@ -70,7 +70,7 @@ def first_step(inputs: Fields, expected: Fields) -> Iterator[Got]:
     batch, features, lam = labelled(inputs)
     dual = learning_dual(batch, features, 1.0, lam)
     oracle = oracle_for(batch)
-    solver = FrankWolfe(step="batch", warm=0, rounds=1, tol=0.0, centre=False, keep="last")
+    solver = FrankWolfe(step="batch", rounds=1, tol=0.0, centre=False, keep="last")
     first, second = run(solver, dual, oracle)
     tau, theta, proof = first.tau.copy(), first.theta.copy(), first.certificate
     vertices, _ = oracle.many(batch, dual.scores(theta) + dual.entropy.grad(tau))
