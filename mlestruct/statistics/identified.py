@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -43,7 +44,8 @@ class Identified(NamedTuple):
         units = np.eye(likelihood.d)[:, chosen]
         largest = [np.abs(likelihood.features.potentials(unit)).max() for unit in units.T]
         units = units / np.maximum(largest, 1e-300)
-        H = likelihood.slopes(np.zeros(likelihood.d), units, STEP).hessian.sum(axis=0)
+        asking = replace(likelihood, near=None)  # at 0 few answers are known: none tells a slope
+        H = asking.slopes(np.zeros(likelihood.d), units, STEP).hessian.sum(axis=0)
         size = np.diag(H).copy()
         dead = size <= NULL**2 * len(likelihood)
         size[dead] = 1.0

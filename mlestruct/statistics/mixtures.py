@@ -28,7 +28,6 @@ from mlestruct.structures.entropy import Entropy, Rho
 ENOUGH = 1e-8  # what an answer may still gain
 ROUNDS = 500  # questions about one row at most
 ROOM = 1 << 22  # numbers of the rows compared together
-CLOSER = 10.0  # squared: how much nearer another row is that is solved first
 FEW = 32  # answers, up to which a climb from the interior is quicker than a look for a nearer row
 ANSWERS = 1_000  # answers of one structure
 DOUBT = 0.5  # of a score of whole numbers
@@ -191,24 +190,16 @@ class Hull:
         )
 
     def solve(self, scores: Array, beside: bool) -> tuple[Array, Array]:
-        """(log Z, τ) of every row of scores.
-
-        A row begins with the mixture of the nearest scores of the last call, or of a row before it
-        that is much nearer: slopes by differences ask about every example at θ and beside it.
-        """
+        """(log Z, τ) of every row of scores, from the mixture of the nearest of the last call."""
         asks = not (beside or self.complete)
         few = self.complete and len(self.pool.start) <= FEW
-        nearest = np.zeros(len(scores), dtype=np.int64)
-        near, before = (nearest, nearest - 1) if few else _nearest(scores, self.last.scores)
+        near = np.zeros(len(scores), dtype=np.int64) if few else _nearest(scores, self.last.scores)
         given = np.hstack([scores, np.zeros((len(scores), self.C.shape[0]))])
         atoms = np.zeros((len(scores), given.shape[1] + 2), dtype=np.int64)
         weight, width = np.zeros(atoms.shape), self.last.atoms.shape[1]
         atoms[:, :width], weight[:, :width] = self.last.atoms[near], self.last.weight[near]
         live, (x, slope) = self.last.live[near], np.empty((2, *given.shape))
-        self._climb(asks, np.flatnonzero(before < 0), given, atoms, weight, live, x, slope)
-        for rows in (atoms, weight, live):
-            rows[:] = np.where(before < 0, rows.T, rows[before].T).T
-        self._climb(asks, np.flatnonzero(before >= 0), given, atoms, weight, live, x, slope)
+        self._climb(asks, np.arange(len(scores)), given, atoms, weight, live, x, slope)
         most, size = int(live.max()), scores.shape[1]
         if not (few or beside):
             self.last = Earlier(scores, atoms[:, :most], weight[:, :most], live)
@@ -262,22 +253,11 @@ class Hull:
         return -_xlogx(x + c0) @ a - _xlogx(1.0 - x) @ b
 
 
-def _nearest(scores: Array, solved: Array) -> tuple[Ints, Ints]:
-    """For every row the nearest one solved; and the nearest before it if that is closer, or −1."""
-    size, other = (scores**2).sum(axis=1), (solved**2).sum(axis=1)
-    share, every = max(1, ROOM // (len(solved) + len(scores))), np.arange(len(scores))
-    near, before = np.empty((2, len(scores)), dtype=np.int64)
-    for k in range(0, len(scores), share):
-        here = slice(k, k + share)
-        far = other - 2.0 * scores[here] @ solved.T
-        beside = size - 2.0 * scores[here] @ scores.T
-        beside[every >= every[here, None]] = np.inf
-        near[here], before[here] = far.argmin(axis=1), beside.argmin(axis=1)
-        apart, least = (size[here] + one.min(axis=1) for one in (far, beside))
-        before[here][CLOSER * least >= apart] = -1
-    while (again := before[before] >= 0)[before >= 0].any():
-        before = np.where(again & (before >= 0), before[before], before)
-    return near, before
+def _nearest(scores: Array, solved: Array) -> Ints:
+    """For every row the nearest one solved."""
+    size, share = (solved**2).sum(axis=1), max(1, ROOM // len(solved))
+    parts_of = (scores[k : k + share] for k in range(0, len(scores), share))
+    return np.concatenate([(size - 2.0 * some @ solved.T).argmin(axis=1) for some in parts_of])
 
 
 def _xlogx(t: Array) -> Array:

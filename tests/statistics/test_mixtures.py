@@ -215,3 +215,23 @@ def test_intervals_of_a_junction_tree_are_those_of_its_chain(count, rng):
     for row, known in zip(one.rows, other.rows, strict=True):
         for field in ("estimate", "error", "low", "high"):
             assert getattr(row, field) == pytest.approx(getattr(known, field), abs=1e-4)
+
+
+@pytest.mark.parametrize("groups", [True, False])
+def test_answers_too_many_to_list_tell_of_every_weight(groups, rng):
+    """At weights of 0 the interior point may be the best mixture, so the solver is asked there."""
+
+    def pairs(score):
+        row, column = linear_sum_assignment(score.reshape(6, 6), maximize=True)
+        found = np.zeros((6, 6))
+        found[row, column] = 1.0
+        return found.ravel()
+
+    X = [rng.standard_normal((36, 2)) for _ in range(20)]
+    y = [pairs(x @ [1.0, -0.5] + rng.gumbel(size=36)) for x in X]
+    cells = np.arange(36).reshape(6, 6)
+    known = {"exactly_one": [*cells.tolist(), *cells.T.tolist()]} if groups else {}
+    model = ms.StructuredModel(ms.Custom(36, **known), oracle=pairs, tol=0.01).fit(X, y)
+    found = model.intervals(X, y)
+    assert (found.rank, found.refused) == (2, None)
+    assert found["feature 0"].low > 0 > found["feature 1"].estimate
