@@ -30,7 +30,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         3894,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1516, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1498, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         7073,
         r"mlestruct/(roommates|tables|data)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1704, r"mlestruct/families/"),
     "extras": (1572, r"mlestruct/"),
 }
-RAW = {"tests": 34202, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34222, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

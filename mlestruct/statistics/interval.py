@@ -29,7 +29,6 @@ from mlestruct.statistics.firth import HELD, Firth, Point, Unsettled, end, open_
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.mixtures import Listed, Mixtures
-from mlestruct.statistics.watch import Watch
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_number
 from mlestruct.structures.batch import Batch
@@ -198,13 +197,6 @@ class UnitLikelihood:
     def units(self) -> int:
         return int(self.unit.max()) + 1
 
-    def watched(self, watch: Watch) -> UnitLikelihood:
-        """The same, with a watch on how often the likelihoods are asked for."""
-        model = replace(self.model, watch=watch)
-        if self.exact is None or self.exact is self.model:
-            return replace(self, model=model, exact=None if self.exact is None else model)
-        return replace(self, model=model, exact=replace(self.exact, watch=watch))
-
     @property
     def vary(self) -> bool:
         """Whether the model says how units vary: not where examples of a cohort are alike."""
@@ -247,9 +239,9 @@ def intervals(
             asked = told.contrasts(names, known)
             ends = 0 if _speak(problem.units, told.rank, problem.vary) else 2 * len(asked)
             calls = (SEARCH + EVALUATIONS * ends) * (2 * told.rank + 1)
-            with Watch("looking for intervals", calls) as watch:
-                asking = problem.watched(watch)
-                fitted = Fitted.of(asking, np.zeros(d) if start is None else start, told.basis)
+            problem.model.watch.total = calls + problem.model.watch.done
+            with problem.model.watch:
+                fitted = Fitted.of(problem, np.zeros(d) if start is None else start, told.basis)
                 rows = [_reached(fitted, one, level) for one in asked]
         except limits.OutOfTime:
             return replace(blank, refused=LATE)
@@ -457,7 +449,8 @@ def problem(
     about = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
     if own is not None:
         cost = SUMS * 2.0 * d * total(batch)
-        sums = Likelihood(batch, features, _sums) if cost <= PATIENCE else None
+        both = cost <= PATIENCE
+        sums = Likelihood(batch, features, _sums, watch=own.watch) if both else None
         return UnitLikelihood(own, sums, unit, unit_name, about)
     if max(structure.size for structure in batch.structures) > LARGEST:
         return f"more than {LARGEST} parts are too many to take slopes of by asking a solver alone"
@@ -472,7 +465,8 @@ def problem(
     if answers is None:
         return asked
     model = Likelihood(batch, features, Mixtures(oracle, rho, answers))
-    return replace(asked, model=model, exact=Likelihood(batch, features, answers))
+    exact_one = Likelihood(batch, features, answers, watch=model.watch)
+    return replace(asked, model=model, exact=exact_one)
 
 
 def likelihood_of(

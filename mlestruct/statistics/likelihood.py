@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from mlestruct.features import Features
 from mlestruct.limits import check
+from mlestruct.statistics.watch import Watch
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 
@@ -46,7 +47,7 @@ class Likelihood:
     infer: Infer
     near: Infer | None = None
     """The same beside scores asked for before, where that is quicker."""
-    watch: Callable[[int], object] | None = None
+    watch: Watch = field(default_factory=lambda: Watch("looking for intervals"))
     """Is told how many inferences of all examples were made."""
     _copies: dict[int, Batch[Any]] = field(default_factory=dict, init=False, repr=False)
     """The batch so many times over, by how often."""
@@ -96,8 +97,7 @@ class Likelihood:
             self._copies[count] = self.batch if count == 1 else self.batch.select(every)
         many = self._copies[count]
         log_z, tau = infer(many, self._potentials(thetas).ravel() + many.bias)
-        if self.watch is not None:
-            self.watch(count)
+        self.watch(count)
         check()  # what was cut short is no value to take differences of
         observed = self._observed @ thetas.T + self._known[:, None]
         values = self.batch.weight * (observed.T - log_z.reshape(count, n))

@@ -13,10 +13,11 @@ SOON = 0.1  # of these, after which the expectation counts
 class Watch:
     """Called with how many of about ``total`` equal parts are done; ``with`` closes the bar.
 
-    It says nothing where all is done quickly, or nobody sits at a terminal or a notebook.
+    It says nothing where all is done quickly, or nobody sits at a terminal or a notebook, and
+    before a ``total`` is known.
     """
 
-    def __init__(self, what: str, total: int) -> None:
+    def __init__(self, what: str, total: int = 0) -> None:
         self.what, self.total, self.done = what, total, 0
         self.began = clock()
         self.bar: Any = None
