@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1498, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7073,
+        7056,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2807, r"mlestruct/estimators/"),

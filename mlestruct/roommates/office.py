@@ -23,8 +23,7 @@ from mlestruct.progress import Show
 from mlestruct.roommates.doctor import Diagnosis, examine, paired, role_of, unchecked
 from mlestruct.roommates.frames import Table, written
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.observed import leaks
-from mlestruct.roommates.people import by_text, groups_of, meant
+from mlestruct.roommates.people import People
 from mlestruct.roommates.plan import Pair, Plan
 from mlestruct.roommates.project import (
     ALLOWED,
@@ -50,6 +49,7 @@ EXAMINED = ("people", "pairs")
 NEEDED: dict[str, tuple[str, ...]] = {"rooms": ("room",), "rules": COLUMNS}
 SAME = 1.05  # times as probable, which is about as good
 LARGEST_FACTOR = 30.0  # in logarithms: beyond it a plan is practically impossible
+RULES = ("rule", "rule proposed", "spelled rule")  # findings that ask for one
 TWO = ("together", "swap", "apart")  # changes that are about two people
 CHANGES = (*TWO, "lock", "unlock", "left", "back")
 
@@ -184,16 +184,11 @@ class Office:
             was[name] = [*was.get(name, []), "who shared"]
         return [(name, roles) for name, roles in was.items() if roles != ["ignore"]]
 
-    @cached_property
+    @property
     def agreeing(self) -> list[str]:
-        """The columns in which all observed pairs agree, as far as no cohort explains that."""
-        people, told = self.tables["people"], self.settings
-        if told.id not in people.names:
-            return []
-        group = unchecked(people, replace(told, same=())).group_of
-        taken = {told.id, told.cohort, *told.room, *told.partner}
-        columns = {name: people.columns[name] for name in people.names if name not in taken}
-        return [leak.column for leak in leaks(columns, self._paired, group) if leak.agreed]
+        """The columns in which all observed pairs agree, or that somebody took for a rule."""
+        found = [one.values["column"] for one in self.examined.findings if one.code in RULES]
+        return [*self.settings.same, *self.settings.mix, *found]
 
     @cached_property
     def _paired(self) -> NDArray[np.int64]:
@@ -352,13 +347,14 @@ class Office:
 
     def _unfit(self, part: Decided) -> str | None:
         """Why a decision does not fit these people, groups and rooms; None where it does."""
-        known: list[Any] = [self._group_of.get(self.id_of(who)) for who in part.who]
+        everybody = self.everybody
+        rows = [everybody.known(who, True) for who in part.who]
         if part.kind == "left":
             return None
-        if None in known:
-            return PAGE["unfit gone"].format(who=part.who[known.index(None)])
-        first = known[0]
-        other = next((group for group in known if group is not first), None)
+        if None in rows:
+            return PAGE["unfit gone"].format(who=part.who[rows.index(None)])
+        first, *others = (everybody.groups[everybody.group_of[row]] for row in rows)
+        other = next((group for group in others if group is not first), None)
         if part.kind != "forbid" and other is not None:
             return PAGE["unfit groups"].format(first=first.label, second=other.label)
         if part.kind != "fixed":
@@ -374,22 +370,14 @@ class Office:
         return None
 
     @cached_property
-    def _group_of(self) -> dict[Any, Any]:
-        """The group of everybody who is to be paired up, by id."""
-        groups = groups_of(self.people, self.settings.groups)
-        return {self._ids[m]: group for group in groups for m in group.members.tolist()}
-
-    @cached_property
-    def _ids(self) -> list[Any]:
-        return self.people.as_names(self.settings.id).tolist()
-
-    @cached_property
-    def _spelled(self) -> dict[str, Any]:
-        return by_text(self._ids)
+    def everybody(self) -> People:
+        """Those who are to be paired up, whatever is wrong with their answers."""
+        return unchecked(self.people, self.settings)
 
     def id_of(self, text: str) -> Any:
         """Whose id is written so; None for nobody who is to be paired up."""
-        return meant(text, self._spelled, self._ids)
+        row = self.everybody.known(text, True)
+        return None if row is None else self.everybody.ids[row]
 
     @cached_property
     def model(self) -> RoommateModel:
@@ -402,15 +390,11 @@ class Office:
         """The best plan under what was decided, the table of rules, and rules of a command."""
         kept: dict[str, list[Any]] = {"forbid": [], "require": [], "consent": []}
         if "rules" in self.choices.files:
-            kept = dict(listed_rules(self.named("rules"), {str(who): who for who in self._ids}))
+            ids = {str(who): who for who in self.everybody.ids}
+            kept = dict(listed_rules(self.named("rules"), ids))
         rooms = self.named("rooms") if "rooms" in self.choices.files else None
-        own = {str(written(name)): name for name in rooms.labels("room")} if rooms else {}
         held = [part for part in self.decided if part.why is None]
-        fixed = {
-            own.get(str(part.room), part.room): [*map(self.id_of, part.who)]
-            for part in held
-            if part.kind == "fixed"
-        }
+        fixed = {p.room: [*map(self.id_of, p.who)] for p in held if p.kind == "fixed"}
         must = self._twos(held, "require", "together")
         return self.model.assign(
             self.people,
@@ -554,7 +538,7 @@ class Office:
             locked = (room is not None and room in rooms) or bool(twos and locks >= twos)
             ids = [str(written(one)) for one in who]
             cards.append(home | {"who": ids, "room": room, "locked": locked})
-        names = {str(written(who)): report.shown(who) for who in self._ids}
+        names = {str(written(who)): report.shown(who) for who in self.everybody.ids}
         return {"lines": report.headline(), "homes": cards, "names": names}
 
 

@@ -208,9 +208,9 @@ function decisions({decisions, undo}) {
   }));
 }
 
-async function draw(plan) {
+function draw(plan) {
   drawn(plan);
-  decisions(await ask("decisions"));
+  decisions(plan);
 }
 
 function drawn(plan) {
@@ -247,7 +247,7 @@ function card(home) {
   const label = say("lock whom", {action: WORDS[kind], who: names.join(" + ")});
   if (home.pairs.length || home.room !== null)
     item.append(make("div", undefined, {className: "row"}, button(WORDS[kind], label,
-      tried(async () => await draw(await post("change", {kind: kind, who: [home.who[0]]}))))));
+      tried(async () => draw(await post("change", {kind: kind, who: [home.who[0]]}))))));
   return item;
 }
 
@@ -309,7 +309,7 @@ $("learn").onclick = tried(async () => {
 });
 $("ask").onclick = cost("together");
 $("swap").onclick = cost("swap");
-$("do").onclick = tried(async () => { if (change) await draw(await post("change", change)); });
+$("do").onclick = tried(async () => { if (change) draw(await post("change", change)); });
 $("apart").onclick = cost("apart");
 $("undo").onclick = tried(async () => {
   state = await post("undo", {});

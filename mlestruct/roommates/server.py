@@ -99,11 +99,6 @@ class Session:
             "fault": self._fault,
         }
 
-    def decisions(self) -> Json:
-        """What was decided, and why some of it is out of use."""
-        with self._turn:
-            return decisions(self.office()) | {"undo": bool(self._before)}
-
     @contextmanager
     def _alone(self) -> Iterator[Choices]:
         """Files and choices change while nobody else reads them or learns."""
@@ -218,12 +213,12 @@ class Session:
                 for part in self.office().decided:
                     if part.why and part not in unfit:
                         raise ValueError(part.why)
-                shown = self.planned().shown()
+                shown = self.planned().shown() | decisions(self.office())
             except (ValueError, LookupError):
                 self._decide(old)
                 raise
             self._before += [old.decided] if made != old.decided else []
-            return shown
+            return shown | {"undo": bool(self._before)}
 
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
@@ -266,7 +261,7 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.settimeout(self.server.seconds)
 
     def do_GET(self) -> None:
-        self._answer(("", "state", "decisions", "plan", "cost", *TAKEN))
+        self._answer(("", "state", "plan", "cost", *TAKEN))
 
     def do_POST(self) -> None:
         self._answer(("file", *EXPECTED))
@@ -349,7 +344,7 @@ class Handler(BaseHTTPRequestHandler):
             return session.cost(asked["kind"][0], asked["who"]), JSON
         if name in EXPECTED:
             return getattr(session, name)(sent(name, self._body)), JSON
-        return (session.state() if name == "state" else session.decisions()), JSON
+        return session.state(), JSON
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: addresses hold the token."""

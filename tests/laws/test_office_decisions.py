@@ -206,7 +206,7 @@ class Desk:
             assert not any(two <= home for home in homes)
         if not self.locks and not self.apart:
             return
-        found = [d for d in self.client.json("decisions")["decisions"] if d["kind"] != "together"]
+        found = [d for d in self.client.json("state")["decisions"] if d["kind"] != "together"]
         assert len(found) == len(self.locks) + len(self.apart)
         for kinds, made in ((("require", "fixed"), self.locks), (("forbid",), self.apart)):
             for who in made:
@@ -233,7 +233,7 @@ class Desk:
             if any(who & own or home["room"] in (r or "-",) for own, r in self.locks.items()):
                 assert "locked" in self.client.refused("change", told)  # what does not fit now
                 return
-            made = self.client.json("decisions")["decisions"]
+            made = self.client.json("state")["decisions"]
             if any(d["kind"] == "together" and d["why"] and who & set(d["who"]) for d in made):
                 assert "were put together: let that go" in self.client.refused("change", told)
                 return

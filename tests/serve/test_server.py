@@ -181,7 +181,7 @@ def test_forbidden_and_locked_exclude_each_other(planned) -> None:
     assert "are locked: unlock that home first" in planned.refused("change", rule)
     planned.json("change", {"kind": "unlock", "who": [a]})
     after = planned.json("change", rule)
-    (made,) = planned.json("decisions")["decisions"]
+    (made,) = planned.json("state")["decisions"]
     assert (made["kind"], set(made["who"])) == ("forbid", {a, b})
     assert not any(home["locked"] for home in after["homes"])
     assert "kept apart" in planned.refused("change", {"kind": "together", "who": [a, b]})
@@ -227,7 +227,7 @@ def test_a_new_start_loses_nothing(planned) -> None:
     who = planned.json("plan")["homes"][0]["who"]
     kept = planned.json("change", {"kind": "apart", "who": who})
     for again in served(planned.server.session.project.folder):
-        assert again.json("plan") == kept
+        assert again.json("plan")["homes"] == kept["homes"]
 
 
 def test_only_this_host_with_the_token_is_answered(planned) -> None:
