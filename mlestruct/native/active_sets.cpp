@@ -25,12 +25,7 @@ struct AtomRow {
 
     // out += factor * the row.
     void add_to(double *out, double factor) const {
-        if (!place)
-            for (int64_t e = 0; e < count; ++e) out[e] += factor * amount[e];
-        else if (!amount)
-            for (int64_t e = 0; e < count; ++e) out[place[e]] += factor;
-        else
-            for (int64_t e = 0; e < count; ++e) out[place[e]] += factor * amount[e];
+        for (int64_t e = 0; e < count; ++e) out[place ? place[e] : e] += factor * at(e);
     }
 
     INLINE Row gathered(const double *values, int64_t e) const {
@@ -40,25 +35,20 @@ struct AtomRow {
     }
     // <values, row>, by lanes and then what is left.
     double product(const double *values) const {
-        Row total = row_of(0.0);
         double left = 0.0;
         int64_t e = 0;
-        if (!place) {
-            for (; e + EIGHT <= count; e += EIGHT)
-                total = add_product(total, load(values + e), load(amount + e));
-            for (; e < count; ++e) left += values[e] * amount[e];
-            return sum(total) + left;
-        }
-        if (!amount) {
+        if (place && !amount) {
             double lane[4] = {};
             for (; e + 4 <= count; e += 4)
                 for (int k = 0; k < 4; ++k) lane[k] += values[place[e + k]];
             for (; e < count; ++e) left += values[place[e]];
             return ((lane[0] + lane[2]) + (lane[1] + lane[3])) + left;
         }
+        Row total = row_of(0.0);
         for (; e + EIGHT <= count; e += EIGHT)
-            total = add_product(total, gathered(values, e), load(amount + e));
-        for (; e < count; ++e) left += values[place[e]] * amount[e];
+            total = add_product(total, place ? gathered(values, e) : load(values + e),
+                                load(amount + e));
+        for (; e < count; ++e) left += values[place ? place[e] : e] * amount[e];
         return sum(total) + left;
     }
 };
@@ -362,37 +352,35 @@ struct Quadratic {
           product(block.sets.product[block.m]),
           room(block.sets.room[block.m]) {}
 
-    // Room for the products of all atoms, and these products.
+    // Room for the products of all atoms' moments, and these products. Each sums in the order of the
+    // weights, so that it has the same bits from either slot.
     bool relate() const {
         if (block.known > room) {
             room = block.known + block.known / 2;
             std::free(product);
             product = static_cast<double *>(std::malloc(8 * static_cast<uint64_t>(room * room)));
-            for (int64_t slot = 0; slot < block.known; ++slot) block.atoms[slot].related = 0;
+            for (int64_t slot = 0; slot < block.known; ++slot) block.atoms[slot].related = false;
             if (!product) room = 0;
             if (!product) return false;
         }
-        for (int64_t slot = 0; slot < block.known; ++slot)
-            if (!block.atoms[slot].related) relate(slot);
-        return true;
-    }
-    // Products of one slot's moments with all of its block's. Each sums in the order of the
-    // weights, so that it has the same bits from either slot.
-    void relate(int64_t slot) const {
         double *change = steps.s.change;
         const int64_t *column = steps.p.column + block.here;
-        for (int64_t j = 0; j < block.wide; ++j) change[j] = 0.0;
-        block.atoms[slot].moment.add_to(change, 1.0);
-        for (int64_t other = 0; other < block.known; ++other) {
-            const AtomRow &row = block.atoms[other].moment;
-            double total = 0.0;
-            for (int64_t e = 0; e < row.count; ++e) {
-                const int64_t j = row.place ? row.place[e] : e;
-                total += change[j] * row.amount[e] / steps.p.terms[column[j]];
+        for (int64_t slot = 0; slot < block.known; ++slot) {
+            if (block.atoms[slot].related) continue;
+            for (int64_t j = 0; j < block.wide; ++j) change[j] = 0.0;
+            block.atoms[slot].moment.add_to(change, 1.0);
+            for (int64_t other = 0; other < block.known; ++other) {
+                const AtomRow &row = block.atoms[other].moment;
+                double total = 0.0;
+                for (int64_t e = 0; e < row.count; ++e) {
+                    const int64_t j = row.place ? row.place[e] : e;
+                    total += change[j] * row.amount[e] / steps.p.terms[column[j]];
+                }
+                product[slot * room + other] = product[other * room + slot] = total;
             }
-            product[slot * room + other] = product[other * room + slot] = total;
+            block.atoms[slot].related = true;
         }
-        block.atoms[slot].related = 1;
+        return true;
     }
 
     // Steps from the atom that one loses least by, to the leading one.
