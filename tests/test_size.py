@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9097, r".*/native/|.*\.(cpp|h)$"),
+    "native": (9086, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
         4395,
@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2743, r"mlestruct/inference/"),
     "learning": (
-        3894,
+        3896,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1498, r"mlestruct/(statistics/|metrics|scorers)"),

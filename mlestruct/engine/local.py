@@ -33,12 +33,13 @@ class Engine(Protocol):
     def open(self, parts: Sequence[Any]) -> Any: ...
 
 
+@dataclass
 class Local:
     """Parts in this process, asked one after the other or by a pool of threads."""
 
-    def __init__(self, parts: Sequence[Any], workers: int = 1) -> None:
-        self.parts, self.warm = list(parts), [None] * len(parts)
-        self.pool = ThreadPoolExecutor(workers) if workers > 1 else None
+    parts: list[Any]
+    warm: list[Any]
+    pool: ThreadPoolExecutor | None = None
 
     def ask(self, name: str, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
         asked = zip(self.parts, questions, self.warm, strict=True)
@@ -72,7 +73,8 @@ class Threads:
     workers: int = 1
 
     def open(self, parts: Sequence[Any]) -> Local:
-        return Local(parts, self.workers)
+        pool = ThreadPoolExecutor(self.workers) if self.workers > 1 else None
+        return Local(list(parts), [None] * len(parts), pool)
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,6 @@ def check_problem(
 def ridge_of(given: float | Regulariser, d: int) -> Regulariser:
     """A regulariser of d weights, from λ or as it is."""
     regulariser = given if isinstance(given, Regulariser) else Regulariser.of(d, given)
-    if len(regulariser) != d:
-        raise ValueError(f"regulariser of {len(regulariser)} weights for {d} features")
+    if len(regulariser.lam) != d:
+        raise ValueError(f"regulariser of {len(regulariser.lam)} weights for {d} features")
     return regulariser

@@ -336,7 +336,7 @@ def descents(
                 factor = np.asarray(cholesky(hessian, lower=True))
     if factor is None and features is not None:
         scale = _units(batch, features, ridge.lam)
-    kept = min(batch.size // 4000, batch.size // (2 * max(len(ridge), 1))) if dear else LEAST
+    kept = min(batch.size // 4000, batch.size // (2 * max(len(ridge.lam), 1))) if dear else LEAST
     kept = min(max(kept, LEAST), MOST)
     return partial(kind, memory=kept, factor=factor, scale=scale)
 

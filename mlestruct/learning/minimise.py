@@ -37,7 +37,7 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
         return loop.found
     ridge, now = problem.regulariser, Standing()
     here: Reached | None = None
-    start = ridge.weights(np.zeros(len(ridge))) if start is None else start
+    start = ridge.weights(np.zeros(len(ridge.lam))) if start is None else start
     theta, steps = start, None
     if loop.state is not None:
         now, (memory, theta, steps) = Standing(*loop.state[0]), loop.state[1:]
