@@ -405,15 +405,12 @@ def _strange(values: Any) -> str:
     array: Any = values if isinstance(values, np.ndarray) else getattr(values, "to_numpy", list)()
     if isinstance(array, np.ndarray) and array.dtype.kind in "US" and array.size:
         return f"such as {short(array.flat[0].item())}"
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "O":
-        return ""
-    for place, value in np.ndenumerate(array):
-        try:
-            if not isinstance(value, str):
+    objects = isinstance(array, np.ndarray) and array.dtype.kind == "O"
+    for place, value in np.ndenumerate(array) if objects else ():
+        if not isinstance(value, str):
+            with suppress(TypeError, ValueError, OverflowError):
                 float(value)
                 continue
-        except (TypeError, ValueError, OverflowError):
-            pass
         return f"entry {', '.join(map(str, place))} is {short(value)}" if place else short(value)
     return ""
 
@@ -447,9 +444,9 @@ def as_sparse(matrix: Any, what: str) -> sp.csr_array:
 
 def refuse_masked(values: Any, what: str) -> None:
     """A masked entry is a missing one, and what is below the mask is nobody's number."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
-        k = int(np.ma.getmaskarray(values).ravel().argmax())
-        raise ValueError(f"{what}: entry {k} is masked; say what stands for missing numbers")
+    if isinstance(values, np.ma.MaskedArray):
+        words = "is masked; say what stands for missing numbers"
+        refuse(np.ma.getmaskarray(values).ravel(), lambda k: f"{what}: entry {k} {words}")
     if isinstance(values, list | tuple) and any(isinstance(v, np.ma.MaskedArray) for v in values):
         for k, value in enumerate(values):
             refuse_masked(value, f"{what}, row {k}")
@@ -469,14 +466,13 @@ def as_integers(values: Any, what: str) -> Ints:
 
 def absent(value: Any) -> bool:
     """No value at all: None, NaN, NaT, pandas' NA, a masked entry."""
-    if isinstance(value, (float, np.floating)):
-        return bool(np.isnan(value))
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return bool(np.isnat(value))
-    kind = type(value).__name__
-    if kind == "Decimal":
+    if isinstance(value, (float, np.floating)):
+        return bool(np.isnan(value))
+    if type(value).__name__ == "Decimal":
         return bool(value.is_nan())
-    return value is None or kind in ("NAType", "NaTType", "MaskedConstant")
+    return value is None or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
 
 
 def refuse_many(coordinates: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress, pairwise
+from itertools import compress
 
 import numpy as np
 import scipy.sparse as sp
@@ -206,11 +206,11 @@ class FactorGraph(Structure):
         concave on pairwise graphs: taking edges away lowers no other edge's share of spanning
         trees, so the number kept is at most the share in the part.
         """
-        scopes = [self.scope[a:b] for a, b in pairwise(self.scope_start)]
-        inside = [bool(kept[scope].all()) for scope in scopes]
+        scopes = np.split(self.scope, self.scope_start[1:-1])[: self.n_factors]
+        inside = np.array([kept[scope].all() for scope in scopes], dtype=bool)
         place = np.cumsum(kept) - 1
         found = FactorGraph(self.cards[kept], [place[s].tolist() for s in compress(scopes, inside)])
-        found.share = self.own_rho[np.array(inside, dtype=bool)]
+        found.share = self.own_rho[inside]
         return found
 
     @cached_property
@@ -268,8 +268,8 @@ class FactorGraph(Structure):
             if not 0 <= state < self.cards[variable]:
                 raise ValueError(f"variable {variable} has no state {state} to forbid")
             fixed[self.node_start[variable] + state] = 0
-        for factor, chosen in configurations:
-            fixed[self.entry(factor, chosen)] = 0
+        places = [self.entry(factor, chosen) for factor, chosen in configurations]
+        fixed[np.array(places, dtype=np.int64)] = 0
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def encode(self, outcome: ArrayLike) -> Array:
@@ -346,11 +346,13 @@ class FactorGraph(Structure):
 
         return rooted_appearance(self.n_nodes, self.scope.reshape(-1, 2))
 
-    def _of_forests(self, factors: Array) -> bool:
-        """Whether the edges count at most their share of spanning trees."""
+    def _of_forests(self, counting: Array) -> bool:
+        """Whether edges count at most their share of spanning trees, and nodes what ρ gives."""
+        factors = counting[self.n_nodes :]
         if not self.is_pairwise or (factors < 0).any() or factors.sum() > self.n_nodes:
             return False
-        return bool((factors <= self._default_rho + 1e-12).all())
+        trees = (factors <= self._default_rho + 1e-12).all()
+        return bool(trees and (self._room(counting) >= 1 - 1e-12).all())
 
     def convex(self, counting: Array) -> bool:
         """Whether the entropy is proven concave at these counting numbers.
@@ -358,17 +360,13 @@ class FactorGraph(Structure):
         Mixtures of forests' entropies are; others if positive terms pay for the negative (Heskes).
         """
         counting = as_numbers(counting, "counting")
-        room, factors = self._room(counting), counting[self.n_nodes :]
-        if (room >= 1 - 1e-12).all() and self._of_forests(factors):
-            return True
-        return self.payments(counting) is not None
+        return self._of_forests(counting) or self.payments(counting) is not None
 
     def _room(self, counting: Array) -> Array:
         """What nodes count together with the factors around them: 1 where ρ says it."""
-        per_scope = np.repeat(counting[self.n_nodes :], np.diff(self.scope_start))
-        return np.asarray(
-            counting[: self.n_nodes] + np.bincount(self.scope, per_scope, self.n_nodes)
-        )
+        around = np.repeat(counting[self.n_nodes :], np.diff(self.scope_start))
+        covered = np.bincount(self.scope, around, self.n_nodes)
+        return np.asarray(counting[: self.n_nodes] + covered)
 
     def payments(self, counting: Array) -> Array | None:
         """Heskes's proof of concavity: what each factor pays to each of its variables, or None.
@@ -378,14 +376,14 @@ class FactorGraph(Structure):
         edge splits its number into a share per end, and pays each end the other's share.
         """
         counting = as_numbers(counting, "counting")
-        room, factors = self._room(counting), counting[self.n_nodes :]
+        factors = counting[self.n_nodes :]
         if not self.is_pairwise or (factors < 0).any():
             return payments(counting, self.views().over)
-        if (room >= 1 - 1e-12).all() and self._of_forests(factors):
+        if self._of_forests(counting):
             total = self._rooted.sum(axis=1)
             share = np.divide(factors, total, out=np.zeros(len(total)), where=total > 0)
             return np.asarray((self._rooted * share[:, None]).ravel())
-        kept = shared(self.scope, factors, room)
+        kept = shared(self.scope, factors, self._room(counting))
         return None if kept is None else np.maximum(kept[:, ::-1], 0.0).ravel()
 
     @cached_property
@@ -504,7 +502,7 @@ class FactorGraph(Structure):
             return Bound("upper", "Shearer: non-negative counting numbers cover every variable")
         if self.is_forest and (factors <= 1).all():
             return Bound("upper", "reweighted forest")
-        if self._of_forests(factors):
+        if self._of_forests(counting):
             return Bound("upper", "edges count at most their share of spanning trees")
         if self.is_pairwise and in_forest_polytope(self.n_nodes, self.scope, factors):
             return Bound("upper", "edge counts are a mixture of forests")

@@ -252,10 +252,44 @@ def close_full(
     return fixed
 
 
+class Table:
+    """The complete bipartite graph: coordinate row·columns + column, columns after the rows."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self.rows, self.columns, self.n_nodes = rows, columns, rows + columns
+
+    def nodes_of(self, index: Ints) -> tuple[Ints, Ints]:
+        """The two nodes of each of these coordinates."""
+        return index // self.columns, self.rows + index % self.columns
+
+    @property
+    def ends(self) -> Ints:
+        """(edges × 2) node numbers, in the order of the coordinates."""
+        return np.stack(self.nodes_of(np.arange(self.rows * self.columns)), axis=1)
+
+    @property
+    def incidence(self) -> sp.csr_array:
+        """(nodes × edges)."""
+        place = self.ends.ravel(), np.repeat(np.arange(self.rows * self.columns), 2)
+        return sp.csr_array((np.ones(len(place[0])), place))
+
+    def degrees(self, points: Array) -> Array:
+        """Σ of every node's edges, for each row of edge values."""
+        tables = points.reshape(-1, self.rows, self.columns)
+        return np.concatenate([tables.sum(axis=2), tables.sum(axis=1)], axis=1)
+
+    def index(self, pairs: Ints) -> Ints:
+        """The coordinates of pairs (row, column); refuses those outside of the table."""
+        wrong = ((pairs < 0) | (pairs >= (self.rows, self.columns))).any(axis=1)
+        outside = f"is outside {self.rows} × {self.columns}"
+        refuse(wrong, lambda k: f"pair {tuple(pairs[k].tolist())} {outside}")
+        return np.asarray(pairs @ (self.columns, 1))
+
+
 class Degrees(Constraints):
     """Limits on the nodes' degrees; the rows are listed where they are asked for."""
 
-    def __init__(self, graph: Edges, low: Array, high: float | Array) -> None:
+    def __init__(self, graph: Edges | Table, low: Array, high: float | Array) -> None:
         self.graph, self.lo, self.hi = graph, low, np.broadcast_to(high, low.shape)
 
     @property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,7 +24,7 @@ from mlestruct.structures.base import (
     as_numbers,
     refuse,
 )
-from mlestruct.structures.graph_edges import Degrees, Edges, as_pairs, close_full, fix
+from mlestruct.structures.graph_edges import Degrees, Edges, Table, as_pairs, close_full, fix
 
 Kind = Literal["perfect", "one_sided", "partial"]
 Pairs = Iterable[tuple[int, int]]
@@ -33,6 +33,7 @@ Pairs = Iterable[tuple[int, int]]
 class OneToOne(Structure):
     """Edges among nodes, at most one at each; the ``optional`` nodes may stay single."""
 
+    graph: Edges | Table
     n_nodes: int
     kind: Any
 
@@ -40,8 +41,32 @@ class OneToOne(Structure):
     def optional(self) -> Ints:
         raise NotImplementedError
 
+    def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
+        """The two nodes of each of these coordinates; columns come after the rows."""
+        return self.graph.nodes_of(pairs)
+
     def incidence(self) -> sp.csr_array:
-        raise NotImplementedError
+        """(nodes × edges)."""
+        return self.graph.incidence
+
+    def _pinned(self, fixed: ArrayLike | None, forbidden: Pairs, required: Pairs) -> Flags:
+        """A user's fixed coordinates, and what required ones forbid."""
+        flags = fix(as_fixed(self.size, fixed), forbidden, required, self.graph.index)
+        return self._spread(flags) if (flags == 1).any() else flags
+
+    def _spread(self, fixed: Flags) -> Flags:
+        """A required edge forbids every other edge at its two nodes. O(edges)."""
+        return close_full(fixed, self.graph.ends, np.ones(self.n_nodes), self._crowded)
+
+    def _crowded(self, node: int, taken: int) -> str:
+        return f"node {node} has {taken} required pairs"
+
+    def _clamped(self, places: Ints, words: Callable[[int], str]) -> Self:
+        """The same structure with these coordinates required, none of which is forbidden."""
+        fixed = self.fixed.copy()
+        refuse(fixed[places] == 0, words)
+        fixed[places] = 1
+        return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     @property
     def movable(self) -> bool:
@@ -68,7 +93,7 @@ class OneToOne(Structure):
         """The nodes' degrees; odd sets of a general graph are left to the oracle."""
         low = np.ones(self.n_nodes)
         low[self.optional] = 0.0
-        return Constraints(self.incidence(), low, np.ones(self.n_nodes))
+        return Degrees(self.graph, low, 1.0)
 
     def folded(self, counting: Array) -> Folded:
         """The coefficients of those views, without listing them where all nodes count alike."""
@@ -137,41 +162,15 @@ class BipartiteMatching(OneToOne):
             raise ValueError(f"{rows} rows cannot each have one of {columns} columns")
         self.rows, self.columns, self.kind = rows, columns, kind
         self.shape, self.size, self.n_nodes = (rows, columns), rows * columns, rows + columns
-        flags = fix(as_fixed(self.size, fixed), forbidden, required, self.index)
-        self.fixed = self._spread(flags) if (flags == 1).any() else flags
+        self.graph = Table(rows, columns)
+        self.fixed = self._pinned(fixed, forbidden, required)
 
     def identity(self) -> tuple[int, int, str]:
         return self.rows, self.columns, self.kind
 
-    def index(self, pairs: Ints) -> Ints:
-        """The coordinates of pairs (row, column); refuses those outside of the table."""
-        wrong = ((pairs < 0) | (pairs >= self.shape)).any(axis=1)
-        outside = f"is outside {self.rows} × {self.columns}"
-        refuse(wrong, lambda k: f"pair {tuple(pairs[k].tolist())} {outside}")
-        return np.asarray(pairs @ (self.columns, 1))
-
-    def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
-        """The two nodes of each of these coordinates; columns come after the rows."""
-        return pairs // self.columns, self.rows + pairs % self.columns
-
-    def _spread(self, fixed: Flags) -> Flags:
-        """A required pair forbids every other pair of its row and column."""
-        ends = np.stack(self.nodes_of(np.arange(self.size)), axis=1)
-
-        def words(v: int, taken: int) -> str:
-            end = f"row {v}" if v < self.rows else f"column {v - self.rows}"
-            return f"{end} has two required pairs"
-
-        return close_full(fixed, ends, np.ones(self.n_nodes), words)
-
-    def incidence(self) -> sp.csr_array:
-        """(rows + columns) × pairs."""
-        pair = np.arange(self.size)
-        ends = np.stack(self.nodes_of(pair))
-        return sp.csr_array(
-            (np.ones(2 * self.size), (ends.ravel(), np.tile(pair, 2))),
-            shape=(self.n_nodes, self.size),
-        )
+    def _crowded(self, node: int, taken: int) -> str:
+        end = f"row {node}" if node < self.rows else f"column {node - self.rows}"
+        return f"{end} has two required pairs"
 
     @property
     def optional(self) -> Ints:
@@ -224,13 +223,10 @@ class BipartiteMatching(OneToOne):
         inside = (partner >= -1) & (partner < self.columns)
         if partner.shape != (self.rows,) or not inside.all():
             raise ValueError("observed must hold a column or −1 (unknown) for every row")
-        fixed, known = self.fixed.copy(), np.flatnonzero(partner >= 0)
-        own = partner[known]
-        pairs = known * self.columns + own
-        shut = fixed[pairs] == 0
-        refuse(shut, lambda k: f"observed pair {(int(known[k]), int(own[k]))} is forbidden")
-        fixed[pairs] = 1
-        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+        known = np.flatnonzero(partner >= 0)
+        words = "observed pair ({}, {}) is forbidden".format
+        places = known * self.columns + partner[known]
+        return self._clamped(places, lambda k: words(known[k], partner[known[k]]))
 
     def levelled(self, scores: Array) -> Array:
         """Of perfect matchings less row and column means, which every outcome has alike."""
@@ -356,29 +352,18 @@ class Matching(OneToOne):
     ) -> None:
         if kind not in ("perfect", "partial"):
             raise ValueError(f"kind is perfect or partial, not {kind!r}")
-        self.graph = Edges(n_nodes, edges)
+        self.graph: Edges = Edges(n_nodes, edges)
         self.n_nodes, self.kind = self.graph.n_nodes, kind
         self.size = self.graph.count
-        flags = fix(as_fixed(self.size, fixed), forbidden, required, self.graph.index)
-        self.fixed = self._spread(flags) if (flags == 1).any() else flags
+        self.fixed = self._pinned(fixed, forbidden, required)
 
     @property
     def ends(self) -> NDArray[np.int32]:
         """(edges × 2) node numbers."""
         return self.graph.ends
 
-    def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
-        """The two nodes of each of these coordinates."""
-        return self.graph.nodes_of(pairs)
-
     def identity(self) -> Hashable:
         return self.kind, self.graph.identity()
-
-    def _spread(self, fixed: Flags) -> Flags:
-        """A required edge forbids every other edge at its two nodes. O(edges)."""
-        capacity = np.ones(self.n_nodes)
-        words = "node {} has {} required pairs".format
-        return close_full(fixed, self.ends, capacity, words)
 
     def encode(self, outcome: Any) -> Array:
         chosen = self.graph.index(self._pairs(outcome))
@@ -403,14 +388,6 @@ class Matching(OneToOne):
         partner[used[:, 0]], partner[used[:, 1]] = used[:, 1], used[:, 0]
         return partner
 
-    def incidence(self) -> sp.csr_array:
-        """(nodes × edges)."""
-        return self.graph.incidence
-
-    def constraints(self) -> Constraints:
-        """The nodes' degrees; odd sets of a general graph are left to the oracle."""
-        return Degrees(self.graph, np.full(self.n_nodes, float(self.kind == "perfect")), 1.0)
-
     @property
     def optional(self) -> Ints:
         """The nodes that may stay single."""
@@ -434,11 +411,9 @@ class Matching(OneToOne):
 
     def clamp(self, observed: Any) -> Matching:
         """Keep the observed pairs (or partners; −1 is unknown); the other nodes stay open."""
-        chosen, fixed = self.graph.index(self._pairs(observed)), self.fixed.copy()
-        ends, shut = self.ends[chosen], fixed[chosen] == 0
-        refuse(shut, lambda k: f"observed pair {tuple(ends[k].tolist())} is forbidden")
-        fixed[chosen] = 1
-        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+        chosen = self.graph.index(self._pairs(observed))
+        words = "observed pair ({}, {}) is forbidden".format
+        return self._clamped(chosen, lambda k: words(*self.ends[chosen[k]]))
 
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Pairs of ``vertex`` that are missing; and invented pairs, where nodes may be single."""
