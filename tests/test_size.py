@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (9086, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (898, r"oracles/"),
     "structures to oracle seam": (
-        4395,
+        4398,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2743, r"mlestruct/inference/"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1704, r"mlestruct/families/"),
     "extras": (1572, r"mlestruct/"),
 }
-RAW = {"tests": 34222, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34223, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -252,7 +252,7 @@ def close_full(
     return fixed
 
 
-class Table:
+class CompleteBipartite:
     """The complete bipartite graph: coordinate row·columns + column, columns after the rows."""
 
     def __init__(self, rows: int, columns: int) -> None:
@@ -289,7 +289,7 @@ class Table:
 class Degrees(Constraints):
     """Limits on the nodes' degrees; the rows are listed where they are asked for."""
 
-    def __init__(self, graph: Edges | Table, low: Array, high: float | Array) -> None:
+    def __init__(self, graph: Edges | CompleteBipartite, low: Array, high: float | Array) -> None:
         self.graph, self.lo, self.hi = graph, low, np.broadcast_to(high, low.shape)
 
     @property

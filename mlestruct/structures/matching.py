@@ -24,7 +24,14 @@ from mlestruct.structures.base import (
     as_numbers,
     refuse,
 )
-from mlestruct.structures.graph_edges import Degrees, Edges, Table, as_pairs, close_full, fix
+from mlestruct.structures.graph_edges import (
+    CompleteBipartite,
+    Degrees,
+    Edges,
+    as_pairs,
+    close_full,
+    fix,
+)
 
 Kind = Literal["perfect", "one_sided", "partial"]
 Pairs = Iterable[tuple[int, int]]
@@ -33,7 +40,7 @@ Pairs = Iterable[tuple[int, int]]
 class OneToOne(Structure):
     """Edges among nodes, at most one at each; the ``optional`` nodes may stay single."""
 
-    graph: Edges | Table
+    graph: Edges | CompleteBipartite
     n_nodes: int
     kind: Any
 
@@ -162,7 +169,7 @@ class BipartiteMatching(OneToOne):
             raise ValueError(f"{rows} rows cannot each have one of {columns} columns")
         self.rows, self.columns, self.kind = rows, columns, kind
         self.shape, self.size, self.n_nodes = (rows, columns), rows * columns, rows + columns
-        self.graph = Table(rows, columns)
+        self.graph = CompleteBipartite(rows, columns)
         self.fixed = self._pinned(fixed, forbidden, required)
 
     def identity(self) -> tuple[int, int, str]:
