@@ -119,13 +119,11 @@ def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Ar
     batch, sign = Batch.of(model.structures(X)), 1.0 if sense == "min" else -1.0
     true = [sign * _true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
     best, _, _ = best_of(batch, -np.concatenate(true), model._oracle())
-    least, reached = (
-        np.array([
-            cost @ batch.structure(m).encode(outcome)
-            for m, (cost, outcome) in enumerate(zip(true, outcomes, strict=True))
-        ])
-        for outcomes in (best, model.predict(X))
-    )  # fmt: skip
+    values = []
+    for outcomes in (best, model.predict(X)):
+        rows = [batch.structure(m).encode(outcome) for m, outcome in enumerate(outcomes)]
+        values.append(np.array([cost @ row for cost, row in zip(true, rows, strict=True)]))
+    least, reached = values
     return reached, least
 
 

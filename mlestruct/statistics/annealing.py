@@ -10,7 +10,7 @@ probability; in partial ones an edge comes, goes or slides; labels are redrawn o
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from math import lgamma, log
 from time import perf_counter as clock
@@ -48,12 +48,19 @@ class Annealed(NamedTuple):
 class Ready(NamedTuple):
     """A structure made ready: log of how many outcomes there are, and the moves of a step.
 
-    ``runs(ladder, rng)`` → every run's log ratio, RUNS of them.
+    ``run(ladder, rng)`` → the log ratio of one run, or of RUNS runs together.
     """
 
     log_count: float
     moves: float
-    runs: Callable[[Array, np.random.Generator], Array]
+    run: Callable[[Array, np.random.Generator], Array | float]
+
+    def runs(self, ladder: Array, rng: np.random.Generator) -> Array:
+        """The log ratios of independent runs: RUNS, or at least two where time runs out."""
+        found = np.atleast_1d(self.run(ladder, rng))
+        while len(found) < 2 or (len(found) < RUNS and not late()):
+            found = np.append(found, self.run(ladder, rng))
+        return found
 
 
 def annealed(structure: Structure, score: Array, rng: np.random.Generator) -> Annealed:
@@ -123,9 +130,9 @@ def _ready(structure: Structure, score: Array) -> Ready:
 def _(structure: BipartiteMatching, score: Array) -> Ready:
     rows, columns = structure.shape
     if structure.kind == "partial":
-        sizes = np.arange(min(rows, columns) + 1)
-        return _partial(structure, score, lambda k: log_choose(rows, k) + log_choose(columns, k)
-                        + lgamma(k + 1), sizes)  # fmt: skip
+        sizes = range(min(rows, columns) + 1)
+        ways = [log_choose(rows, k) + log_choose(columns, k) + lgamma(k + 1) for k in sizes]
+        return _partial(structure, score, ways)
     n = max(rows, columns)  # rows that are none take the columns that are left
     table = np.full((2 * n, 2 * n), -np.inf)
     table[:n, n:] = 0.0
@@ -144,9 +151,8 @@ def _(structure: Matching, score: Array) -> Ready:
     if not structure.graph.complete:
         raise ValueError("evidence by annealing is for matchings of complete graphs")
     if structure.kind == "partial":
-        sizes = np.arange(n // 2 + 1)
-        return _partial(structure, score, lambda k: log_choose(n, 2 * k) + log_pairings(2 * k),
-                        sizes)  # fmt: skip
+        ways = [log_choose(n, 2 * k) + log_pairings(2 * k) for k in range(n // 2 + 1)]
+        return _partial(structure, score, ways)
     table = np.full((n, n), -np.inf)
     low, high = structure.ends.T
     table[low, high] = score
@@ -164,7 +170,7 @@ def _(structure: FactorGraph, score: Array) -> Ready:
         raise ValueError("evidence by annealing is for graphs that forbid no labelling")
     cards = np.asarray(structure.cards)
 
-    def runs(ladder: Array, rng: np.random.Generator) -> Array:
+    def run(ladder: Array, rng: np.random.Generator) -> Array:
         states = rng.integers(0, cards, (RUNS, len(cards)))
         found = np.zeros(RUNS)
         for before, here in itertools.pairwise(ladder):
@@ -174,7 +180,7 @@ def _(structure: FactorGraph, score: Array) -> Ready:
             states = swept(structure, here * score, states, 1, rng)
         return found
 
-    return Ready(float(np.log(cards).sum()), DEAR * len(cards), runs)
+    return Ready(float(np.log(cards).sum()), DEAR * len(cards), run)
 
 
 def _perfect(table: Array, count: float, start: Callable[[np.random.Generator], Ints]) -> Ready:
@@ -182,41 +188,22 @@ def _perfect(table: Array, count: float, start: Callable[[np.random.Generator], 
         pairs, n = start(rng), len(table)
         return anneal_pairs(n, table, len(ladder), ladder, len(pairs), pairs, addresses(rng))
 
-    def runs(ladder: Array, rng: np.random.Generator) -> Array:
-        return _repeated(lambda: run(ladder, rng))
-
-    return Ready(count, float(len(table)), runs)
+    return Ready(count, float(len(table)), run)
 
 
-def _partial(
-    structure: BipartiteMatching | Matching,
-    score: Array,
-    matchings: Callable[[int], float],
-    sizes: Ints,
-) -> Ready:
-    """``matchings(k)`` is log of how many have k pairs."""
-    counts = np.array([matchings(int(k)) for k in sizes])
-    total = float(logsumexp(counts))
+def _partial(structure: BipartiteMatching | Matching, score: Array, ways: Sequence[float]) -> Ready:
+    """``ways[k]`` is log of how many matchings have k pairs."""
+    total = float(logsumexp(ways))
+    chance = np.exp(np.array(ways) - total)
 
     def run(ladder: Array, rng: np.random.Generator) -> float:
-        vertex, found = _some(structure, int(rng.choice(sizes, p=np.exp(counts - total))), rng), 0.0
+        vertex, found = _some(structure, int(rng.choice(len(ways), p=chance)), rng), 0.0
         for before, here in itertools.pairwise(ladder):
             found += (here - before) * float(score @ vertex)
             vertex = exchanged(structure, here * score, vertex, (1, 0, SWEEPS), rng)[0]
         return found
 
-    def runs(ladder: Array, rng: np.random.Generator) -> Array:
-        return _repeated(lambda: run(ladder, rng))
-
-    return Ready(total, DEAR * SWEEPS * structure.n_nodes, runs)
-
-
-def _repeated(run: Callable[[], float]) -> Array:
-    """The log ratios of independent runs: RUNS of them, or at least two where time runs out."""
-    found = [run(), run()]
-    while len(found) < RUNS and not late():
-        found.append(run())
-    return np.array(found)
+    return Ready(total, DEAR * SWEEPS * structure.n_nodes, run)
 
 
 def _some(structure: BipartiteMatching | Matching, k: int, rng: np.random.Generator) -> Array:
