@@ -30,16 +30,16 @@ PACKAGES: dict[str, tuple[int, str]] = {
         3896,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1498, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         7056,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2807, r"mlestruct/estimators/"),
+    "estimators": (2804, r"mlestruct/estimators/"),
     "families": (1704, r"mlestruct/families/"),
-    "extras": (1572, r"mlestruct/"),
+    "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34223, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34209, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

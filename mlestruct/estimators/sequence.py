@@ -38,13 +38,13 @@ from mlestruct.native._door import (
     add_weights,
     label_sequences,
 )
+from mlestruct.readers.feature_dicts import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import SHORT, Array, Ints, as_count, lasting, small
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph, chain, skip_chain
 
 if TYPE_CHECKING:
-    from mlestruct.readers import Attributes
     from mlestruct.statistics.identified import Named
 
 
@@ -94,7 +94,7 @@ class SequenceModel(Labelled):
             self.n_features_in_ = width_of(given.X, 2, "(length, features)")
         given = super().prepare(given)
         if named:
-            self.attributes_ = _attributes().of(given.X)
+            self.attributes_ = Attributes.of(given.X)
             self.n_features_in_ = len(self.attributes_)
             if self.n_features_in_ == 0:
                 raise ValueError("there are no features: no position has an attribute")
@@ -361,29 +361,22 @@ class SequenceModel(Labelled):
     def restore(self, learned: dict[str, Any]) -> None:
         super().restore(learned)
         if self.attributes_ is not None:
-            self.attributes_ = _attributes().unpacked(learned["attributes_"])
-
-
-def _attributes() -> type[Attributes]:
-    """The class that feature dicts become; imported only if there are feature dicts."""
-    from mlestruct.readers import Attributes
-
-    return Attributes
-
-
-def _holds(x: Any) -> bool:
-    """Whether an example is a list of positions: an array or a Series of objects is one too."""
-    return isinstance(x, (list, tuple)) or (
-        getattr(x, "dtype", None) == np.dtype(object) and x.ndim == 1
-    )
+            self.attributes_ = Attributes.unpacked(learned["attributes_"])
 
 
 def _named(X: Sequence[Any]) -> bool:
-    """Whether positions are dicts, lists or sets of named attributes, not rows of numbers."""
-    first = next((next(iter(x)) for x in X if _holds(x) and len(x)), None)
-    if isinstance(first, (list, tuple, Set)):
-        return all(isinstance(name, str) for name in first)
-    return isinstance(first, Mapping)
+    """Whether positions are dicts, lists or sets of named attributes, not rows of numbers.
+
+    An example is a list of positions; an array or a Series of objects is one too.
+    """
+    for x in X:
+        objects = getattr(x, "dtype", None) == np.dtype(object) and x.ndim == 1
+        if (objects or isinstance(x, (list, tuple))) and len(x):
+            first = next(iter(x))
+            if isinstance(first, (list, tuple, Set)):
+                return all(isinstance(name, str) for name in first)
+            return isinstance(first, Mapping)
+    return False
 
 
 Pairs = Iterable[tuple[int, int]]
@@ -425,7 +418,7 @@ class SkipChainModel(SequenceModel):
     def prepare(self, given: Given) -> Given:
         """The labels, and the dictionaries of both kinds of attributes."""
         given = super().prepare(given)
-        self.ties_ = _attributes().of([self._ties(x) for x in given.X])
+        self.ties_ = Attributes.of([self._ties(x) for x in given.X])
         return given
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
@@ -462,4 +455,4 @@ class SkipChainModel(SequenceModel):
 
     def restore(self, learned: dict[str, Any]) -> None:
         super().restore(learned)
-        self.ties_ = _attributes().unpacked(learned["ties_"])
+        self.ties_ = Attributes.unpacked(learned["ties_"])
