@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import combinations_with_replacement
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -19,7 +18,7 @@ from mlestruct.roommates.questionnaire import Answers
 from mlestruct.structures.base import Array, Ints
 
 OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
-NEWTON, PART = 8, 2048  # steps, from nothing; pairs whose products are added up at a time
+NEWTON = 8  # steps, from nothing
 
 
 def logistic(batch: Batch[Any], features: Pairs) -> Array:
@@ -40,18 +39,15 @@ def logistic(batch: Batch[Any], features: Pairs) -> Array:
         hits.append(np.arange(len(k)) < len(true))
     X, y = np.concatenate(rows), np.concatenate(hits).astype(float)
     X = np.hstack([X, np.ones((len(X), 1))])
-    theta, slices = np.zeros(X.shape[1]), [slice(k, k + PART) for k in range(0, len(X), PART)]
+    theta = np.zeros(X.shape[1])
     for _ in range(NEWTON):
         p = 1.0 / (1.0 + np.exp(-np.clip(X @ theta, -30.0, 30.0)))
-        H, weight = np.eye(len(theta)), p * (1.0 - p)
-        for part in slices:
-            H += X[part].T @ (weight[part, None] * X[part])
+        H = np.eye(len(theta)) + (X.T * (p * (1.0 - p))) @ X
         theta = theta + np.linalg.solve(H, X.T @ (y - p) - theta)
     return np.asarray(theta[:-1])
 
 
-@dataclass(frozen=True)
-class Contrasts:
+class Contrasts(NamedTuple):
     """Combinations of weights, the rows of ``matrix``, each with its column and a name.
 
     A question with one weight has that one. A question with a weight per pair of answers has the
@@ -61,19 +57,7 @@ class Contrasts:
 
     columns: list[str]
     names: list[str]
-    matrix: Array = field(repr=False)
-
-    @classmethod
-    def of(cls, answers: Sequence[Answers], questions: Sequence[Question]) -> Self:
-        """In the order of the questions' weights."""
-        columns, names, blocks = [], [], [np.empty((0, 0))]
-        for asked, question in zip(answers, questions, strict=True):
-            one = len(question.weights) == 1
-            named, block = (list(question.weights), np.eye(1)) if one else _centred(asked, question)
-            columns += [asked.column] * len(named)
-            names += named
-            blocks.append(block)
-        return cls(columns, names, np.asarray(block_diag(*blocks)))
+    matrix: Array
 
 
 def _centred(asked: Answers, question: Question) -> tuple[list[str], Array]:
@@ -116,7 +100,15 @@ class Questions:
 
     @property
     def contrasts(self) -> Contrasts:
-        return Contrasts.of(self.answers, self.questions)
+        """In the order of the questions' weights."""
+        columns, names, blocks = list[str](), list[str](), [np.empty((0, 0))]
+        for asked, question in zip(self.answers, self.questions, strict=True):
+            one = len(question.weights) == 1
+            named, block = (list(question.weights), np.eye(1)) if one else _centred(asked, question)
+            columns += [asked.column] * len(named)
+            names += named
+            blocks.append(block)
+        return Contrasts(columns, names, np.asarray(block_diag(*blocks)))
 
 
 def marks(people: People, pairs: Ints) -> Ints:

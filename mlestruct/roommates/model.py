@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -163,6 +163,7 @@ class RoommateModel(Estimator):
         """
         with self._limited(max_seconds):
             sample = self._sampled(people, pairs)
+            vars(self).pop("_found", None)
             try:
                 self._fit(sample, None, None, checkpoint)
             except limits.OutOfTime:
@@ -207,31 +208,18 @@ class RoommateModel(Estimator):
         asked = Questions(known, self.answers, self.missing == "neutral")
         if not asked.names:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
-        halls, seen = (
-            [Hall(everybody, b.members, b.group.key) for b in blocks],
-            [b.pairs for b in blocks],
-        )
-        return Sample(
-            halls,
-            seen,
-            range(len(halls)),
-            halls,
-            asked=asked,
-            notes=(*notes, *left_out),
-            agreed=agreed,
-        )
+        found = _examples(everybody, blocks)
+        return Sample(**vars(found), asked=asked, notes=(*notes, *left_out), agreed=agreed)
 
     def taken(self, X: Any, y: Any) -> Given:
         """A fitted model's groups: all, or those of people in pairs; or examples of its own."""
         if isinstance(X, list) and all(isinstance(x, Hall) for x in X):
             return Given(X, y, range(len(X)), X)
-        if y is None:
-            read = self._read(X)
-            halls = [Hall(read, group.members, group.key) for group in read.groups]
-            return Given(halls, None, range(len(halls)), halls)
-        read, blocks, _ = self._observed(X, y)
-        halls = [Hall(read, block.members, block.group.key) for block in blocks]
-        return Given(halls, [block.pairs for block in blocks], range(len(halls)), halls)
+        if y is not None:
+            return _examples(*self._observed(X, y)[:2])
+        read = self._read(X)
+        halls = [Hall(read, group.members, group.key) for group in read.groups]
+        return Given(halls, None, range(len(halls)), halls)
 
     def prepare(self, given: Given) -> Given:
         assert isinstance(given, Sample)
@@ -294,7 +282,7 @@ class RoommateModel(Estimator):
         batch, features = self._problem(given.X, given.y, given.weight)
         dual = mle_struct(self.rho, regulariser=self.alpha_).dual(batch, features)
         tau = model.tau
-        if not len(tau):
+        if len(tau) != batch.size:
             tau = self._inference().marginals(batch, features.potentials(model.theta)).tau
         errors = Sandwich.of(dual, model.theta, tau)
         rows = [errors.contrast(row)[:4] for row in self.asked_.contrasts.matrix]
@@ -315,7 +303,8 @@ class RoommateModel(Estimator):
             if getattr(self, name) not in allowed:
                 words = " or ".join(map(repr, allowed))
                 raise ValueError(f"{name} is {words}, not {getattr(self, name)!r}")
-        self._unknown(self.unknown, None)
+        named = self.unknown.values() if isinstance(self.unknown, Mapping) else [self.unknown]
+        _refuse_other(named)
         if listed(self.room) and listed(self.partner):
             raise ValueError("who shares is said by room= or by partner=, not by both")
         if not isinstance(self.partners, str) and len(self.partners) >= 2:
@@ -362,13 +351,11 @@ class RoommateModel(Estimator):
         )
 
     def _unknown(
-        self, unknown: Unknown | Mapping[str, Unknown], columns: Sequence[str] | None
+        self, unknown: Unknown | Mapping[str, Unknown], columns: Sequence[str]
     ) -> dict[str, Unknown]:
         """What becomes of unknown answers, for every column."""
         rules = _by_column("unknown", unknown, columns)
-        for rule in rules.values():
-            if rule not in UNKNOWN:
-                raise ValueError(f"unknown is {' or '.join(map(repr, UNKNOWN))}, not {rule!r}")
+        _refuse_other(rules.values())
         return rules
 
     def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
@@ -611,12 +598,24 @@ class RoommateModel(Estimator):
         self.cohorts_ = tuple(learned["cohorts"])
 
 
-def _by_column(name: str, given: Any, columns: Sequence[str] | None) -> dict[str, Any]:
-    """A setting by column, or one for all of them; None where columns are not known yet."""
+def _examples(people: People, blocks: Sequence[ObservedGroup]) -> Given:
+    """Groups of people in pairs, as examples."""
+    halls = [Hall(people, block.members, block.group.key) for block in blocks]
+    return Given(halls, [block.pairs for block in blocks], range(len(halls)), halls)
+
+
+def _refuse_other(rules: Iterable[Any]) -> None:
+    for rule in rules:
+        if rule not in UNKNOWN:
+            raise ValueError(f"unknown is {' or '.join(map(repr, UNKNOWN))}, not {rule!r}")
+
+
+def _by_column(name: str, given: Any, columns: Sequence[str]) -> dict[str, Any]:
+    """A setting by column, or one for all of them."""
     if not isinstance(given, Mapping):
-        return dict.fromkeys([""] if columns is None else columns, given)
-    strange = [own for own in given if columns is not None and own not in columns]
+        return dict.fromkeys(columns, given)
+    strange = [own for own in given if own not in columns]
     if strange:
-        there = ", ".join(columns or ())
+        there = ", ".join(columns)
         raise ValueError(f"{name}: {strange[0]!r} is no column of answers; there are {there}")
     return dict(given)
