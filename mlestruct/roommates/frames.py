@@ -335,17 +335,6 @@ def missing(column: Column) -> NDArray[np.bool_]:
     return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
 
 
-def checked(lists: Mapping[str, list[Any]], back: Callable[[Columns], Any]) -> Table:
-    if not lists:
-        raise ValueError("a table needs a column, this has none")
-    lengths = {name: len(values) for name, values in lists.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"columns have different lengths: {lengths}")
-    read = {name: column_of(name, values) for name, values in lists.items()}
-    columns = {name: column for name, (column, _) in read.items()}
-    return Table(columns, back, mixed={name: words for name, (_, words) in read.items() if words})
-
-
 def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Column, str]:
     """A file's column as numbers if every cell is one, else as text; and what is in doubt.
 
@@ -440,37 +429,34 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
         from mlestruct.roommates.reading import read
 
         return read(given, wanted)
+    back: Callable[[Columns], Any] = dict
     if isinstance(given, Mapping):
-        return checked(of_columns(given), dict)
-    if isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray, memoryview)):
-        return checked(of_rows(given), to_rows)
-    return of_frame(given, wanted)
-
-
-def of_columns(given: Mapping[Any, Any]) -> dict[str, list[Any]]:
-    for name, values in given.items():
-        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
-            raise ValueError(f"column {name!r} is {short(values)}; expected a list of values")
-    return {name: list(values) for name, values in _as_text(given.items()).items()}
-
-
-def of_rows(rows: Sequence[Any]) -> dict[str, list[Any]]:
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise ValueError(f"row {number} is {short(row)}; a list of rows holds dicts")
-    texts = [_as_text(row.items()) for row in rows]
-    names = dict.fromkeys(name for row in texts for name in row)
-    return {name: [row.get(name) for row in texts] for name in names}
-
-
-def _as_text(named: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
-    """By names as text, of which no two may be one."""
-    listed = list(named)
-    found = {str(name): value for name, value in listed}
-    if len(found) < len(listed):
-        names = [name for name, _ in listed]
-        raise ValueError(f"two columns have one name, as text, among {names}; rename one of them")
-    return found
+        for name, values in given.items():
+            if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+                raise ValueError(f"column {name!r} is {short(values)}; expected a list of values")
+        named = {name: list(values) for name, values in given.items()}
+    elif isinstance(given, Sequence) and not isinstance(given, (bytes, bytearray, memoryview)):
+        strange = next((k for k, row in enumerate(given) if not isinstance(row, Mapping)), None)
+        if strange is not None:
+            row = short(given[strange])
+            raise ValueError(f"row {strange} is {row}; a list of rows holds dicts")
+        names = dict.fromkeys(name for row in given for name in row)
+        named, back = {name: [row.get(name) for row in given] for name in names}, to_rows
+    else:
+        named, back = of_frame(given, wanted)
+    texts = {str(name): values for name, values in named.items()}
+    if len(texts) < len(named):
+        raise ValueError(
+            f"two columns have one name, as text, among {[*named]}; rename one of them"
+        )
+    lengths = {name: len(values) for name, values in texts.items()}
+    if not texts:
+        raise ValueError("a table needs a column, this has none")
+    if len(set(lengths.values())) > 1:
+        raise ValueError(f"columns have different lengths: {lengths}")
+    typed_as = {name: column_of(name, values) for name, values in texts.items()}
+    columns = {name: column for name, (column, _) in typed_as.items()}
+    return Table(columns, back, mixed={n: words for n, (_, words) in typed_as.items() if words})
 
 
 def to_rows(columns: Columns) -> list[dict[str, Any]]:
@@ -478,7 +464,9 @@ def to_rows(columns: Columns) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]
 
 
-def of_frame(given: Any, wanted: Collection[str] = ()) -> Table:
+def of_frame(
+    given: Any, wanted: Collection[str]
+) -> tuple[dict[Any, list[Any]], Callable[[Columns], Any]]:
     """The columns of a pandas or polars frame, and levels of its index that are ``wanted``."""
     names = list(getattr(given, "columns", ()))
     if not names or not hasattr(given, "shape"):
@@ -491,8 +479,8 @@ def of_frame(given: Any, wanted: Collection[str] = ()) -> Table:
     levels = getattr(getattr(given, "index", None), "names", None) or ()
     named = [name for name in levels if name in wanted and name not in names]
     given = given.reset_index(named) if named else given
-    lists = _as_text((name, given[name].to_list()) for name in given.columns)
-    return checked(lists, lambda columns: type(given)({n: c.tolist() for n, c in columns.items()}))
+    lists = {name: given[name].to_list() for name in given.columns}
+    return lists, lambda columns: type(given)({n: c.tolist() for n, c in columns.items()})
 
 
 PHRASES = frozenset(
@@ -532,31 +520,22 @@ def suspects(column: Column) -> dict[str, int]:
     and stand apart from the others: 9 is one beside 1 to 5, and none beside 0 to 10.
     """
     counts = shown(column)
-    words = [value for value in counts if stripped(value).casefold() in PHRASES]
+    found = [value for value in counts if stripped(value).casefold() in PHRASES]
     scale = {value: n for value in counts if (n := number(value)) is not None}
-    found = [*words, *(_codes(scale) if len(scale) <= FEW else [])]
+    values = sorted(set(scale.values())) if len(scale) <= FEW else []
+    coded = [CODE.fullmatch(str(written(abs(value)))) is not None for value in values]
+    apart: set[float] = set()
+    for own, codes in ((values, coded), (values[::-1], coded[::-1])):
+        steps = np.abs(np.diff(own))
+        for k in range(len(steps) - 1, 0, -1):
+            if all(codes[k + 1 :]) and steps[k] >= max(2 * steps[:k].max(), 2):
+                apart.update(own[k + 1 :])
+                break
+    below = [value for value in values if value < 0]
+    if len(below) == 1 and len(values) > 2 and CODE.fullmatch(str(written(below[0]))):
+        apart.add(below[0])
+    found += [value for value, n in scale.items() if n in apart]
     return {value: counts[value] for value in sorted(found, key=lambda v: (-counts[v], v))}
-
-
-def _codes(scale: dict[str, float]) -> list[str]:
-    """The spellings of numbers that stand apart on either side."""
-    values = np.unique(list(scale.values()))
-    apart = {float(v) for v in (*_above(values), *(-_above(-values[::-1])))}
-    negative = values[values < 0]
-    if len(negative) == 1 and len(values) > 2 and CODE.fullmatch(str(written(float(negative[0])))):
-        apart.add(float(negative[0]))
-    return [spelling for spelling, value in scale.items() if value in apart]
-
-
-def _above(values: np.ndarray) -> np.ndarray:
-    """The largest values, if a wide gap parts them from the others and all of them are codes."""
-    steps = np.diff(values)
-    for k in range(len(steps) - 1, 0, -1):
-        within = steps[:k].max()
-        codes = all(CODE.fullmatch(str(written(abs(float(v))))) for v in values[k + 1 :])
-        if codes and steps[k] >= 2 * within and steps[k] >= 2:
-            return np.asarray(values[k + 1 :])
-    return values[:0]
 
 
 def variants(column: Column) -> list[list[str]]:

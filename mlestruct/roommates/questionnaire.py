@@ -34,7 +34,7 @@ class Answers:
     @classmethod
     def seen(cls, table: Table, column: str, role: str, ids: Sequence[Any]) -> Self:
         """The levels that these answers show; ordinal whole numbers without gaps."""
-        given = _present(table, column, _answers(table, column, role), ids)
+        given, _ = _given(table, column, role, ids)
         levels, counts = np.unique(given, return_counts=True)
         if role == "ordinal" and levels.dtype.kind == "U":
             raise ValueError(
@@ -69,8 +69,7 @@ class Answers:
         number after the last), or as the ``nearest`` number.
         """
         name, text, ordinal = self.column, isinstance(self.levels[0], str), self.role == "ordinal"
-        values = _answers(table, name, self.role, text)
-        given = _present(table, name, values, ids)
+        given, told = _given(table, name, self.role, ids, text)
         as_text = given.dtype.kind == "U"
         if len(given) and as_text != text and unknown == "refuse":
             kinds = ("numbers", "text")
@@ -79,38 +78,35 @@ class Answers:
                 f"column {name!r} holds {kinds[as_text]}; it held {kinds[text]} when the model was "
                 f"fitted{first}"
             )
-        place, told = (
-            {level: k for k, level in enumerate(self.levels)},
-            np.flatnonzero(~missing(values)),
-        )
-        codes, notes, faults = np.full(len(values), -1), [], []
+        place, average = {level: k for k, level in enumerate(self.levels)}, len(self.levels)
+        codes, notes, faults = np.full(len(table), -1), [], []
         for answer in np.unique(given).tolist():
-            rows, code = told[given == answer], place.get(_alike(answer, text), len(self.levels))
-            who = person(table, ids, int(rows[0]), name)
-            if code == len(self.levels) and unknown == "nearest":
-                if not ordinal or as_text:
-                    raise ValueError(
-                        f"column {name!r}: {answer!r} has no nearest answer, since the answers are "
-                        "no numbers; say unknown=neutral for it"
-                    )
-                code = int(np.abs(np.array(self.levels) - answer).argmin())
-            if _alike(answer, text) not in place:
-                counts = (
-                    f"as {self.levels[code]!r}"
-                    if code < len(self.levels)
-                    else "as an average answer"
-                )
-                more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-                notes.append(
-                    f"column {name!r}: {answer!r}, new since the fit, counts {counts} ({who}{more})"
-                )
-                nearest = " and unknown=nearest as the nearest one" if ordinal else ""
-                faults.append(
-                    f"column {name!r}: {who} answers {answer!r}, which nobody did when the model "
-                    f"was fitted; known are {_some(self.levels)}; unknown=neutral counts it as an "
-                    f"average answer{nearest}"
-                )
+            level = written(answer) if text else number(answer) if as_text else answer
+            rows, code = told[given == answer], place.get(level, average)
             codes[rows] = code
+            if code < average:
+                continue
+            who = person(table, ids, int(rows[0]), name)
+            counts, nearest = "an average answer", ""
+            if unknown == "nearest" and (not ordinal or as_text):
+                raise ValueError(
+                    f"column {name!r}: {answer!r} has no nearest answer, since the answers are no "
+                    "numbers; say unknown=neutral for it"
+                )
+            if ordinal:
+                nearest = " and unknown=nearest as the nearest one"
+            if unknown == "nearest":
+                codes[rows] = near = int(np.abs(np.array(self.levels) - answer).argmin())
+                counts = repr(self.levels[near])
+            more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+            notes.append(
+                f"column {name!r}: {answer!r}, new since the fit, counts as {counts} ({who}{more})"
+            )
+            faults.append(
+                f"column {name!r}: {who} answers {answer!r}, which nobody did when the model was "
+                f"fitted; known are {_some(self.levels)}; unknown=neutral counts it as an average "
+                f"answer{nearest}"
+            )
         refuse(faults if unknown == "refuse" else [])
         return codes, notes
 
@@ -138,22 +134,22 @@ class Answers:
         return np.asarray(counts / counts.sum())
 
 
-def _answers(table: Table, column: str, role: str, text: bool = False) -> Column:
-    """Numbers of an ordinal question; of others what tells answers apart, as text if they were."""
-    if role == "ordinal":
-        return table[column]
-    return table.as_written(column) if text else table.as_levels(column)
+def _given(
+    table: Table, column: str, role: str, ids: Sequence[Any], text: bool = False
+) -> tuple[Column, Ints]:
+    """The answers there are, and their rows; infinite ones are refused.
 
-
-def _present(table: Table, column: str, values: Column, ids: Sequence[Any]) -> Column:
-    """The answers there are, as numbers or text; infinite ones are refused."""
-    given = values[~missing(values)]
+    Numbers of an ordinal question; of others what tells answers apart, as text if they were.
+    """
+    values = table[column] if role == "ordinal" else table.as_levels(column)
+    values = table.as_written(column) if text and role != "ordinal" else values
+    rows = np.flatnonzero(~missing(values))
+    given = values[rows]
     if given.dtype.kind == "f" and np.isinf(given).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(
-            f"column {column!r}: {person(table, ids, row, column)} answers {values[row]}"
-        )
-    return given.astype(str) if given.dtype.kind == "O" else given
+        row = int(rows[np.isinf(given).argmax()])
+        who = person(table, ids, row, column)
+        raise ValueError(f"column {column!r}: {who} answers {values[row]}")
+    return given.astype(str) if given.dtype.kind == "O" else given, rows
 
 
 def _words(table: Table, column: str) -> str:
@@ -163,13 +159,6 @@ def _words(table: Table, column: str) -> str:
     odd = odd or np.flatnonzero(~missing(table[column])).tolist()
     more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
     return f"{cells[odd[0]]!r}{table.beside(odd[0], column, more)}"
-
-
-def _alike(answer: Any, text: bool) -> Any:
-    """An answer in the kind of the levels, so that 3 and "3" are one."""
-    if text:
-        return written(answer)
-    return number(answer) if isinstance(answer, str) else answer
 
 
 def _some(levels: Sequence[Any]) -> str:
