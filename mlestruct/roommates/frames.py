@@ -113,9 +113,9 @@ class Places:
     """
 
     path: str
-    lines: NDArray[np.int64] = field(repr=False)
+    lines: Sequence[int] = field(repr=False)
     sheet: str | None = None
-    columns: dict[str, str] = field(default_factory=dict, repr=False)
+    columns: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def file(self) -> str:
@@ -123,33 +123,25 @@ class Places:
 
     def at(self, row: int, column: str | None = None) -> str:
         """``people.csv, line 12`` or ``people.xlsx, sheet 'Students', cell D12``."""
-        line = int(self.lines[row])
         if self.sheet is None:
-            return f"{self.path}, line {line}"
+            return f"{self.path}, line {self.lines[row]}"
         letter = self.columns.get(column or "")
-        return f"{self.file}, cell {letter}{line}" if letter else f"{self.file}, row {line}"
+        place = f"cell {letter}" if letter else "row "
+        return f"{self.file}, {place}{self.lines[row]}"
 
 
 @dataclass(frozen=True)
-class Grid:
+class Grid(Places):
     """Rows of cells (None: blank) with their lines in the file, and in words how they were read."""
 
-    rows: list[list[Cell]]
-    lines: list[int]
-    path: str
-    sheet: str | None = None
+    rows: Sequence[list[Cell]] = ()
     said: tuple[str, ...] = ()
     blanks: tuple[tuple[int, int], ...] = ()  # (row, column) of cells that lost blanks
 
     def cell(self, row: int, column: int) -> str:
         """Where a cell stands."""
-        if self.sheet is None:
-            return f"{self.path}, line {self.lines[row]}"
-        return f"{self.path}, sheet {self.sheet!r}, cell {letters(column)}{self.lines[row]}"
-
-    @property
-    def file(self) -> str:
-        return self.path if self.sheet is None else f"{self.path}, sheet {self.sheet!r}"
+        own = {"": letters(column)} if self.sheet else {}
+        return Places(self.path, self.lines, self.sheet, own).at(row)
 
     def stripped(self) -> Grid:
         """Without blanks around text, and with letters in one piece; what changed is kept."""
@@ -261,7 +253,7 @@ class Table:
         """Where two rows stand."""
         if self.places is None:
             return f"rows {first} and {second}"
-        a, b = (int(self.places.lines[row]) for row in (first, second))
+        a, b = (self.places.lines[row] for row in (first, second))
         return f"{self.places.file}, {'rows' if self.places.sheet else 'lines'} {a} and {b}"
 
     @property
@@ -277,7 +269,8 @@ class Table:
             self,
             columns={name: column[index] for name, column in self.columns.items()},
             written=cells and {name: column[index] for name, column in cells.items()},
-            places=self.places and replace(self.places, lines=self.places.lines[index]),
+            places=self.places
+            and replace(self.places, lines=[self.places.lines[k] for k in index.tolist()]),
         )
 
     def without_rows_of(self, names: Sequence[str], values: Collection[Any]) -> Table:

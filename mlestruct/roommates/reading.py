@@ -15,8 +15,6 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import median
 
-import numpy as np
-
 from mlestruct.roommates import frames, separated, workbooks
 from mlestruct.roommates.frames import (
     Cell,
@@ -282,7 +280,7 @@ def _table(
     if decimal or shown == ",":
         said.append("decimal commas" if shown == "," else "decimal points")
     said += [doubt for _, doubt in read.values() if doubt]
-    lines = np.array([grid.lines[row] for row in chosen], dtype=np.int64)
+    lines = [grid.lines[row] for row in chosen]
     sheet = dict(zip(names, map(letters, used), strict=True)) if grid.sheet else {}
     return Table(
         {name: column for name, (column, _) in read.items()},

@@ -188,13 +188,13 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
             f"{path}, line {start + first - 1}: {why}; put the quotes of that line right"
         ) from error
     if any(len(row) > 1 for row in rows):
-        return Grid(rows, lines, path, None, (words, dialect.words))
+        return Grid(path, lines, rows=rows, said=(words, dialect.words))
     if separator is None and _wrapped(rows):
         raise ValueError(
             f"{path}, line {first}: every line is one cell, in quotes with the separators in it; "
             "take the quotes around the lines away"
         )
-    return Grid(rows, lines, path, None, (words, "one column"))
+    return Grid(path, lines, rows=rows, said=(words, "one column"))
 
 
 def _refuse_longest(text: str, path: str, first: int) -> None:

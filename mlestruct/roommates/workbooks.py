@@ -466,7 +466,7 @@ def _grid(sheet: Sheet, several: bool) -> Grid:
     lines = list(range(min(sheet.rows), max(sheet.rows) + 1)) if sheet.rows else []
     cells = [sheet.rows.get(line, {}) for line in lines]
     rows = [[row.get(k) for k in range(1, max(row, default=0) + 1)] for row in cells]
-    return Grid(rows, lines, sheet.path, sheet.name, tuple(said))
+    return Grid(sheet.path, lines, sheet.name, rows=rows, said=tuple(said))
 
 
 def _unmerged(sheet: Sheet) -> Iterator[str]:
