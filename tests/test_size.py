@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7043,
+        7005,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2804, r"mlestruct/estimators/"),

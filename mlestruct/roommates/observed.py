@@ -343,7 +343,15 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
     def told(block: Ints, whole: bool, searched: float = 0.0) -> Agreement | None:
         own = block[ends]
         agree, chance = int((own[:, 0] == own[:, 1]).sum()), _expected(own, pairs, group)
-        if not _beyond(agree, len(pairs), chance, searched):
+        # neither chance nor a taste explains it: the bound of a binomial tail, exp(−n KL),
+        # times the number of ways to join values that were tried (searched, its logarithm)
+        apart, share = len(pairs) - agree, agree / len(pairs)
+        few = len(pairs) < RULE or apart > ceil((1.0 - KEPT) * len(pairs))
+        if few or not 0.0 < chance < share or 1.0 - share > RATHER * (1.0 - chance):
+            return None
+        kl = share * log(share / chance)
+        kl += (1.0 - share) * log((1.0 - share) / (1.0 - chance)) if apart else 0.0
+        if len(pairs) * kl - searched < UNLIKELY:
             return None
         shown = spellings if whole else block
         sets = tuple(tuple(held[shown == k].tolist()) for k in np.unique(shown))
@@ -377,22 +385,6 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
 def _key(text: str) -> str:
     """A text whatever its spelling; numbers differ by their signs, too."""
     return text if number(text) is not None else folded(text)
-
-
-def _beyond(agree: int, pairs: int, chance: float, searched: float) -> bool:
-    """Whether so many pairs agree that neither chance nor a taste explains it.
-
-    The binomial tail's bound, exp(−pairs · KL(share, chance)), times the number of ways to join
-    values that were tried (``searched``, its logarithm).
-    """
-    apart, share = pairs - agree, agree / pairs
-    if pairs < RULE or apart > ceil((1.0 - KEPT) * pairs) or not 0.0 < chance < share:
-        return False
-    if 1.0 - share > RATHER * (1.0 - chance):
-        return False
-    kl = share * log(share / chance)
-    kl += (1.0 - share) * log((1.0 - share) / (1.0 - chance)) if apart else 0.0
-    return pairs * kl - searched >= UNLIKELY
 
 
 def _expected(codes: Ints, pairs: Ints, group: Ints) -> float:

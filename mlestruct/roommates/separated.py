@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -143,19 +143,8 @@ def _as_windows(data: bytes, error: UnicodeDecodeError, place: str) -> str:
     return text
 
 
-class Dialect(NamedTuple):
-    """How cells are parted and quoted."""
-
-    separator: str
-    quote: str = '"'
-    padded: bool = False  # blanks between a separator and a quote
-    escaped: bool = False  # quotes inside quotes by a backslash
-
-    @property
-    def words(self) -> str:
-        found = SEPARATORS.get(self.separator, repr(self.separator))
-        found += " and single quotes" if self.quote == "'" else ""
-        return found + (", quotes after a backslash" if self.escaped else "")
+Dialect = dict[str, Any]
+"""How cells are parted and quoted, as :func:`csv.reader` is told."""
 
 
 def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid:
@@ -166,7 +155,7 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
         separator, text, first = head.strip()[4], rest, 2  # Excel's own way to say it
     _refuse_longest(text, path, first)
     dialect = _dialect(text, separator)
-    if max(text.count(sign) for sign in (dialect.separator, "\n", "\r")) > CELLS:
+    if max(text.count(sign) for sign in (dialect["delimiter"], "\n", "\r")) > CELLS:
         raise ValueError(f"{path} has more than {CELLS:,} cells or lines; is it a table of people?")
     rows: list[list[Cell]] = []
     lines: list[int] = []
@@ -188,7 +177,11 @@ def grid(text: str, path: str, words: str, separator: str | None = None) -> Grid
             f"{path}, line {start + first - 1}: {why}; put the quotes of that line right"
         ) from error
     if any(len(row) > 1 for row in rows):
-        return Grid(path, lines, rows=rows, said=(words, dialect.words))
+        sign = dialect["delimiter"]
+        parted = SEPARATORS.get(sign, repr(sign))
+        parted += " and single quotes" if dialect["quotechar"] == "'" else ""
+        parted += "" if dialect["doublequote"] else ", quotes after a backslash"
+        return Grid(path, lines, rows=rows, said=(words, parted))
     if separator is None and _wrapped(rows):
         raise ValueError(
             f"{path}, line {first}: every line is one cell, in quotes with the separators in it; "
@@ -226,13 +219,14 @@ def _dialect(text: str, separator: str | None) -> Dialect:
         sample = text[: next((end + 1 for end in ends if end >= 0), None)]
     signs = [separator] if separator else list(SEPARATORS)
     quotes = ['"', "'"] if "'" in sample else ['"']
-    escapes = [False, True] if '\\"' in sample else [False]
+    escapes = [None, "\\"] if '\\"' in sample else [None]
     tried = [
-        Dialect(sign, quote, padded, escaped)
-        for escaped, padded, quote, sign in product(escapes, (False, True), quotes, signs)
+        {"delimiter": sign, "quotechar": quote, "skipinitialspace": padded}
+        | {"doublequote": escape is None, "escapechar": escape}
+        for escape, padded, quote, sign in product(escapes, (False, True), quotes, signs)
     ]
     best = max(tried, key=lambda dialect: _evenness(sample, dialect))
-    return best if separator or _evenness(sample, best)[0] else Dialect(",")
+    return best if separator or _evenness(sample, best)[0] else tried[0]
 
 
 def _evenness(sample: str, dialect: Dialect) -> tuple[float, float, int]:
@@ -246,22 +240,14 @@ def _evenness(sample: str, dialect: Dialect) -> tuple[float, float, int]:
         return 0.0, 0.0, 0
     width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
     cells = [cell for row in rows if len(row) == width for cell in row]
-    others = (STRONG | {dialect.quote}) - {dialect.separator}
+    others = (STRONG | {dialect["quotechar"]}) - {dialect["delimiter"]}
     clean = sum(not others & set(cell) and not QUOTED.match(cell) for cell in cells) / len(cells)
     return round(count / len(rows), 2), clean, width
 
 
 def _rows(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """(line that it begins in, cells) of every row; an error has the line and what is wrong."""
-    reader = csv.reader(
-        io.StringIO(text, newline=""),
-        delimiter=dialect.separator,
-        quotechar=dialect.quote,
-        skipinitialspace=dialect.padded,
-        doublequote=not dialect.escaped,
-        escapechar="\\" if dialect.escaped else None,
-        strict=True,
-    )
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, **dialect)
     line = 1
     try:
         for row in reader:

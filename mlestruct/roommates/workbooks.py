@@ -401,19 +401,17 @@ def _opened(data: bytes, path: str) -> Iterator[Book]:
     if kind != "xlsx" or any(name.endswith("workbook.bin") for name in listed):
         words = "a binary workbook (.xlsb)" if kind == "xlsx" else kind or "a packed archive (.zip)"
         raise ValueError(f"{path} is {words}; save the table as .xlsx or as CSV in UTF-8")
-    try:
-        import openpyxl  # noqa: F401
-    except ImportError as error:
-        raise ValueError(
-            f"{path} is a workbook, which needs the extra mlestruct[office]: "
-            "pip install 'mlestruct[office]', or save the sheet as CSV in UTF-8"
-        ) from error
     book = Book(archive, path)
     try:
         book.open()
         yield book
     except _Refused:
         raise
+    except ImportError as error:
+        raise ValueError(
+            f"{path} is a workbook, which needs the extra mlestruct[office]: "
+            "pip install 'mlestruct[office]', or save the sheet as CSV in UTF-8"
+        ) from error
     except DAMAGED as error:
         why = f"{type(error).__name__}: {str(error)[:80]}"
         raise ValueError(f"{book.where} does not open as a workbook ({why}); {AGAIN}") from error
