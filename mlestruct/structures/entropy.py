@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.errors import Unserved
-from mlestruct.native._door import EntropyViews, entropies, entropy_slopes
 from mlestruct.structures.base import Array, Bound, Ints, Structure, as_numbers, kept
 from mlestruct.structures.batch import Batch, spans
 
@@ -195,21 +194,21 @@ class Entropy:
     @property
     def a(self) -> Array:
         """The weight of every coordinate's −t log t."""
-        return self._flat[0].a
+        return self._flat[0]
 
     @property
     def b(self) -> Array:
         """The weight of every complement's."""
-        return self._flat[0].b
+        return self._flat[1]
 
     @property
     def mixed(self) -> Mixed:
         """The views that are neither one coordinate nor one coordinate's complement."""
-        return self._flat[1]
+        return self._flat[2]
 
     @cached_property
-    def _flat(self) -> tuple[EntropyViews, Mixed]:
-        """The views of all examples, as kernels take them."""
+    def _flat(self) -> tuple[Array, Array, Mixed]:
+        """The views of all examples."""
         which, each = self.batch.which, [part.arrays for part in self.parts]
         a, b, lengths, index, value, c0, mixed = (
             np.concatenate([arrays[k] for k in which]) for arrays in zip(*each, strict=True)
@@ -221,8 +220,7 @@ class Entropy:
             known = zip(self.gone, (a, b, mixed), strict=True)
             a, b, mixed = (np.where(dead, 0.0, weight) for dead, weight in known)
         place = index + np.repeat(self.batch.offsets[:-1], counts[:, 1])
-        views = EntropyViews(len(a), len(mixed), len(place), a, b, ptr, place, value, c0, mixed)
-        return views, Mixed(start, ptr, place, value, c0, mixed)
+        return a, b, Mixed(start, ptr, place, value, c0, mixed)
 
     @cached_property
     def flat(self) -> bool:
@@ -230,21 +228,29 @@ class Entropy:
         return not (self.a.any() or self.b.any() or self.mixed.a.any())
 
     def __getstate__(self) -> dict[str, Any]:
-        """What may be copied and pickled: no pointers."""
+        """What is copied and pickled: nothing that is made again."""
         return {name: value for name, value in self.__dict__.items() if name != "_flat"}
 
     def each(self, tau: Array) -> Array:
         """H of every example."""
-        tau, out = self.batch.vector(tau, "tau"), np.empty(len(self.batch))
-        views, mixed = self._flat
-        entropies(views, len(out), self.batch.offsets, mixed.start, tau, out)
-        return out
+        t, rest, views = self.views(tau)
+        own = self.a * _x_log_x(t)
+        if self.b.any():
+            own += self.b * _x_log_x(rest)
+        total, weight = self.batch.totals(own), self.mixed.a
+        if len(weight):
+            owner = np.repeat(np.arange(len(total)), np.diff(self.mixed.start))
+            total += np.bincount(owner, weight * _x_log_x(views), len(total))
+        return -total
 
     def grad(self, tau: Array) -> Array:
         """∇H(τ); logarithms clipped at 1e-300 for coordinates, 1e-16 for differences."""
-        tau = self.batch.vector(tau, "tau")
-        out = np.empty_like(tau)
-        entropy_slopes(self._flat[0], tau, out)
+        t, rest, views = self.views(tau)
+        out = -self.a * (np.log(np.maximum(t, TINY)) + 1.0)
+        if self.b.any():
+            out += self.b * (np.log(np.maximum(rest, FLOOR)) + 1.0)
+        if len(weight := self.mixed.a):
+            out -= self.mixed_matrix().T @ (weight * (np.log(np.maximum(views, FLOOR)) + 1.0))
         return out
 
     def mixed_matrix(self) -> sp.csr_array:
@@ -285,6 +291,10 @@ class Entropy:
             rows = np.repeat(self.mixed.a != 0, np.diff(self.mixed.ptr))
             touched[self.mixed.place[rows]] = True
         return touched
+
+
+def _x_log_x(t: Array) -> Array:
+    return np.asarray(np.maximum(t, 0.0) * np.log(np.maximum(t, TINY)))
 
 
 def _made(structure: Structure, rho: Rho, temperature: float) -> StructureEntropy:
