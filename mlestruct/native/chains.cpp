@@ -387,25 +387,14 @@ INLINE void add_best(const double *values, int64_t count, const double *table, i
     for (int k = 0; k < ROWS; ++k) store(score + k * EIGHT, load(score + k * EIGHT) + best[k]);
 }
 
-// Viterbi's recursion from the last position to the first. Of up to eight labels it notes which
-// next one was the best for each; of more, that is found again for the label that is taken.
+// Viterbi's recursion from the last position to the first; on the way back the best next label is
+// found again.
 struct Labels {
     const sequences *given;
     const double *pair;  // label, next label
     double *turned;      // next label, label; padded rows
-    double *choice;      // next labels of all positions, as the bits of integers
 
-    void score_few(const double *next, double *score, double *chosen) const {
-        Row best = row_of(-INF), first = row_of(0.0);
-        for (int64_t j = 0; j < given->states; ++j)
-            best = larger(best, load(turned + j * EIGHT) + next[j]);
-        for (int64_t j = given->states - 1; j >= 0; --j)
-            first = select(load(turned + j * EIGHT) + next[j] == best, from_bits(bits(j)), first);
-        store(score, load(score) + best);
-        store(chosen, first);
-    }
-
-    void score_many(const double *next, double *score) const {
+    void score_labels(const double *next, double *score) const {
         int64_t k = 0;
         const int64_t width = given->width;
         for (; k + 2 * EIGHT <= width; k += 2 * EIGHT)
@@ -427,18 +416,15 @@ struct Labels {
 
     bool solve(double *node, int64_t length, int64_t *label) const {
         const int64_t width = given->width;
-        const bool few = width == EIGHT;
         for (int64_t i = length - 2; i >= 0; --i) {
             double *here = node + i * width;
-            few ? score_few(here + width, here, choice + i * width)
-                : score_many(here + width, here);
+            score_labels(here + width, here);
         }
         label[0] = choose(node, nullptr);
         const double best = node[label[0]];
         if (!(best > -INF && best < INF)) return false;
         for (int64_t i = 1; i < length; ++i)
-            label[i] = few ? bits_of(choice[(i - 1) * width + label[i - 1]])
-                           : choose(node + i * width, pair + label[i - 1] * given->states);
+            label[i] = choose(node + i * width, pair + label[i - 1] * given->states);
         return true;
     }
 };
@@ -508,8 +494,7 @@ int64_t tied_marginals(const sequences *given, const double *weight, double top,
 int64_t label_sequences(const sequences *given, double *node, const double *pair, int64_t *label) {
     const int64_t states = given->states, width = given->width;
     Arena arena;
-    Labels labels{given, pair, arena.array<double>(states * width, 0.0),
-                  arena.array<double>(width == EIGHT ? longest(*given) * width : 0)};
+    Labels labels{given, pair, arena.array<double>(states * width, 0.0)};
     if (arena.failed) return NO_MEMORY;
     for (int64_t j = 0; j < states; ++j)
         for (int64_t k = 0; k < states; ++k) labels.turned[j * width + k] = pair[k * states + j];
