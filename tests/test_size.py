@@ -19,10 +19,10 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (9086, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (898, r"oracles/"),
+    "native": (8950, r".*/native/|.*\.(cpp|h)$"),
+    "solvers": (893, r"oracles/"),
     "structures to oracle seam": (
-        4398,
+        4410,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2743, r"mlestruct/inference/"),

@@ -7,15 +7,15 @@ from itertools import pairwise
 import numpy as np
 
 from mlestruct.native._door import ForestShape, forest_marginals
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.graph import FactorGraph
 
 LEAST = 1e-9  # a smaller share of the labellings is no middle
 
 
 @kept
-def forest_shape(structure: FactorGraph) -> ForestShape:
-    """Factors from the leaves up, each with its parent variable, whose states come first. O(graph).
+def forest_order(structure: FactorGraph) -> tuple[Ints, Ints]:
+    """Factors from the leaves up, and the variable that each of them reports to. O(graph).
 
     Breadth-first from one root per component, reversed.
     """
@@ -24,36 +24,43 @@ def forest_shape(structure: FactorGraph) -> ForestShape:
             "exact messages need a graph without cycles (and no two factors sharing two variables)"
         )
     touching: list[list[int]] = [[] for _ in range(structure.n_nodes)]
-    start, scope = structure.scope_start, structure.scope.tolist()
-    members = [scope[a:b] for a, b in pairwise(start)]
+    scope = structure.scope.tolist()
+    members = [scope[a:b] for a, b in pairwise(structure.scope_start)]
     for factor, variables in enumerate(members):
         for variable in variables:
             touching[variable].append(factor)
-    parent, order, reached = np.full(structure.n_factors, -1), list[int](), set[int]()
+    parent, reached = dict[int, int](), set[int]()
     for root in range(structure.n_nodes):
         queue = [] if root in reached else [root]
         for variable in queue:
             reached.add(variable)
             for factor in touching[variable]:
-                if parent[factor] < 0:
+                if factor not in parent:
                     parent[factor] = variable
-                    order.append(factor)
                     queue.extend(v for v in members[factor] if v != variable)
-    swept = np.array(order[::-1], dtype=np.int64)
-    arity, entries, rank = np.diff(start), np.diff(structure.table_start), np.empty_like(parent)
-    rank[swept] = np.arange(len(swept))
+    found = np.array([*parent.items()], dtype=np.int64).reshape(-1, 2)[::-1]
+    return found[:, 0].copy(), found[:, 1].copy()
+
+
+@kept
+def forest_shape(structure: FactorGraph) -> ForestShape:
+    """Each factor from the leaves up with its parent variable, whose states come first."""
+    (swept, above), start = forest_order(structure), structure.scope_start
+    arity, entries = np.diff(start), np.diff(structure.table_start)
+    rank, parent = np.empty((2, len(swept)), dtype=np.int64)
+    rank[swept], parent[swept] = np.arange(len(swept)), above
     entry, node, slot = structure.below
     factor_of = structure.table_of[entry] - structure.n_nodes
     slot_of_parent = np.flatnonzero(structure.scope == np.repeat(parent, arity))
     turn = (slot - slot_of_parent[factor_of]) % arity[factor_of]
     agree = node[np.lexsort((turn, entry, rank[factor_of]))]
     starts = np.concatenate([[0], np.cumsum((entries * arity)[swept])])
-    choices = np.concatenate([[0], np.cumsum(structure.cards[parent[swept]])])
+    choices = np.concatenate([[0], np.cumsum(structure.cards[above])])
     return ForestShape(
         len(swept),
         structure.n_nodes,
         len(agree),
-        parent[swept],
+        above,
         arity[swept],
         structure.table_start[swept],
         entries[swept],

@@ -10,8 +10,9 @@ from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
 from mlestruct.structures.base import Array, kept
 from mlestruct.structures.batch import Batch
+from mlestruct.structures.forests import forest_order
 from mlestruct.structures.graph import FactorGraph
-from mlestruct_oracles.native._door import FactorForest, viterbi_order, viterbi_solve
+from mlestruct_oracles.native._door import FactorForest, viterbi_solve
 
 ENTRIES = 1 << 26  # of tables in one native call, which nothing interrupts
 
@@ -45,13 +46,7 @@ class Viterbi:
 @kept
 def _forest(structure: FactorGraph) -> FactorForest:
     """The structure as the kernel reads it. O(graph)."""
-    if not structure.is_forest:
-        raise ValueError(
-            "exact messages need a graph without cycles (and no two factors sharing two variables)"
-        )
     factors, shut = structure.n_factors, np.flatnonzero(structure.fixed == 0)
     starts = structure.node_start, structure.scope_start, structure.scope, structure.table_start
-    order, parent = np.empty(factors, np.int64), np.empty(factors, np.int64)
-    forest = FactorForest(structure.n_nodes, factors, len(shut), *starts, shut, order, parent)
-    viterbi_order(forest)
-    return forest
+    order = forest_order(structure)
+    return FactorForest(structure.n_nodes, factors, len(shut), *starts, shut, *order)

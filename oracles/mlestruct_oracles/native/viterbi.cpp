@@ -179,41 +179,6 @@ struct Labelling {
 
 }  // namespace
 
-status viterbi_order(const factor_forest *f) {
-    Arena arena;
-    int64_t *start = arena.array<int64_t>(f->nodes + 2, 0);
-    int64_t *touching = arena.array<int64_t>(f->scope_start[f->factors]);
-    int64_t *queue = arena.array<int64_t>(f->nodes);
-    bool *seen = arena.array<bool>(f->nodes, false), *met = arena.array<bool>(f->factors, false);
-    if (arena.failed) return NO_MEMORY;
-    for (int64_t k = 0; k < f->scope_start[f->factors]; ++k) ++start[f->scope[k] + 2];
-    for (int64_t v = 0; v < f->nodes; ++v) start[v + 2] += start[v + 1];
-    for (int64_t t = 0; t < f->factors; ++t)
-        for (int64_t k = f->scope_start[t]; k < f->scope_start[t + 1]; ++k)
-            touching[start[f->scope[k] + 1]++] = t;
-    int64_t left = f->factors, known = 0, done = 0;
-    for (int64_t root = 0; root < f->nodes; ++root) {
-        if (!seen[root]) queue[known++] = root;
-        seen[root] = true;
-        for (; done < known; ++done) {
-            const int64_t v = queue[done];
-            for (int64_t k = start[v]; k < start[v + 1]; ++k) {
-                const int64_t t = touching[k];
-                if (met[t]) continue;
-                met[t] = true;
-                f->order[--left] = t;
-                f->parent[left] = v;
-                for (int64_t m = f->scope_start[t]; m < f->scope_start[t + 1]; ++m) {
-                    const int64_t u = f->scope[m];
-                    if (!seen[u]) queue[known++] = u;
-                    seen[u] = true;
-                }
-            }
-        }
-    }
-    return OK;
-}
-
 status viterbi_solve(const factor_forest *f, int64_t count, const int64_t *offsets, int64_t,
                      const double *scores, double *vertices, double *best) {
     Arena arena;
