@@ -67,7 +67,7 @@ def live_edges(structure: Any) -> LiveEdges:
     strict[structure.optional] = False
     edge, base, size = None, None, (0, 0)
     if whole and nodes > 2 and not (structure.fixed >= 0).any():  # all pairs u < v
-        degree, component = np.arange(nodes)[::-1], np.zeros(nodes, dtype=np.int64)
+        degree = np.arange(nodes)[::-1]
         two_sided, ptr = False, np.concatenate([[0], np.cumsum(degree)])
         head = np.arange(ptr[-1], dtype=np.int32)
         head -= np.repeat((ptr[:-1] - np.arange(nodes) - 1).astype(np.int32), degree)
@@ -78,13 +78,11 @@ def live_edges(structure: Any) -> LiveEdges:
         edge = edge[np.lexsort((head[edge], tail[edge]))]
         tail, head = tail[edge], head[edge].astype(np.int32)
         ptr = np.concatenate([[0], np.cumsum(np.bincount(tail, minlength=nodes))])
-        links = sp.csr_array((np.ones(len(edge)), (tail, head)), shape=(nodes, nodes))
-        component = connected_components(links, directed=False)[1].astype(np.int64)
         if len(edge) == structure.size and (np.diff(edge) == 1).all():
             edge = base = None
             if isinstance(structure, BipartiteMatching):
                 size = structure.rows, structure.columns
-    graph = MatchingGraph(nodes, len(head), ptr, head, strict, component, two_sided, *size)
+    graph = MatchingGraph(nodes, len(head), ptr, head, strict, two_sided, *size)
     degree = np.diff(ptr) + np.bincount(head, minlength=nodes)
     centre = np.full(len(head), 0.5 / max(degree.max(), 1))
     if strict.any() and edge is None and structure.interior() is not None:

@@ -11,8 +11,8 @@
 
 Work::Work(const Graph &g, Arena &arena) {
     const int64_t n = g.nodes, wide = whole_eights(n);
-    for (double **array : {&x, &s, &y, &slope, &move, &common, &summed, &p, &d, &q, &z, &other,
-                           &likely, &gap, &ground, &old, &right})
+    for (double **array :
+         {&x, &s, &y, &slope, &move, &p, &d, &q, &z, &other, &likely, &gap, &ground, &old, &right})
         *array = arena.array<double>(wide, 1.0);
     one = arena.array<double>(wide, 1.0);
     tail = arena.array<double>(wide, 2.0);
@@ -313,8 +313,8 @@ struct Scaling {
         return largest(worst);
     }
 
-    // Move all nodes, half as far if `damped`; else a component's mean movement counts half: there
-    // scaling has the eigenvalue -1.
+    // Move all nodes, half as far if `damped`; else their mean movement counts half: there scaling
+    // has the eigenvalue -1.
     double move_all(bool damped) {
         const Graph &g = at.g;
         Row worst = row_of(0.0), room;
@@ -324,18 +324,14 @@ struct Scaling {
             store(work.move + v, found.step);
             worst = larger(select(real, found.error, row_of(0.0)), worst);
         }
-        for (int64_t v = 0; v < g.nodes; ++v) work.common[v] = work.summed[v] = 0.0;
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            work.common[g.component[v]] += work.slope[v] * work.move[v];
-            work.summed[g.component[v]] += work.slope[v];
-        }
+        double common = 0.0, all = LEAST;
         for (int64_t v = 0; !damped && v < g.nodes; ++v) {
-            const double all = work.summed[g.component[v]];
-            if (all > 0.0) work.move[v] -= 0.5 * work.common[g.component[v]] / all;
+            common += work.slope[v] * work.move[v];
+            all += work.slope[v];
         }
         for (int64_t v = 0; v < g.nodes; v += EIGHT) {
             const Row s = load(work.s + v);
-            Row step = (damped ? 0.5 : 1.0) * load(work.move + v);
+            Row step = (damped ? 0.5 : 1.0) * load(work.move + v) - 0.5 * common / all;
             const Bits loose = load(work.loose + v) > row_of(0.0);
             if (any(loose))
                 step = select(loose, smaller(step, load(work.x + v) - logarithm(s)), step);

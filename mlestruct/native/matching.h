@@ -5,16 +5,14 @@
 extern "C" {
 /** The live edges of matchings: edges ``ptr[u]`` to ``ptr[u + 1]`` have tail u, heads ascending.
 
-Nodes that are ``strict`` are saturated, all others may stay single; every edge lies in one
-connected ``component``. On a graph with two sides every tail is on one of them, every head on the
-other. A complete bipartite graph is a table of rows and columns, which are 0 otherwise. */
+Nodes that are ``strict`` are saturated, all others may stay single. On a graph with two sides every
+tail is on one of them, every head on the other. A complete bipartite graph is a table of rows and columns, which are 0 otherwise. */
 struct matching_graph {
     int64_t nodes;
     int64_t live;
     const int64_t *ptr N(nodes + 1);
     const int32_t *head N(live) BELOW(nodes);
     const bool *strict N(nodes);
-    const int64_t *component N(nodes) BELOW(nodes);
     bool two_sided;
     int64_t rows;
     int64_t columns;

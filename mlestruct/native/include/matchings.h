@@ -190,7 +190,7 @@ INLINE double total(const double *values, int64_t count) {
 // `tail` is 1 for nodes that have edges as tails, else 0, and 2 beyond the last node; `loose` is 1
 // for nodes that may stay single.
 struct Work {
-    double *x, *s, *y, *slope, *move, *common, *summed;            // of scaling
+    double *x, *s, *y, *slope, *move;            // of scaling
     double *p, *d, *q, *z, *other, *likely, *gap, *ground, *old, *right;  // of Newton's systems
     double *tail, *loose;
     double *one, *curvature, *cooler, *given;
