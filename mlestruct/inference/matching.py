@@ -38,7 +38,7 @@ NEWTON = 5e-6  # seconds an edge that are left at least for Newton's steps, whic
 LOOSE = 1e-8  # relative; a bound that is looser is worth better prices
 DENSE = 300  # nodes up to which Newton's prices are looked for, O(nodes³) a step
 LOST, AGREE = 1e-16, 1e-7  # of a score, in every sum of prices; what an answer is proven to
-PATIENCE = 40  # sweeps before Newton's steps
+PATIENCE = 6  # sweeps before Newton's steps
 COLD, SPLIT = 0, 4  # modes: start anew; the nodes' own bounds are to be minimised here
 SHORT = (0.1, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  # of ρ = 1, where D has kinks and plateaus
 LEAST = 1e-10  # damping; prices that trade with each other leave the Hessian singular

@@ -7,7 +7,7 @@
 //     sum_e [(1 - c) tau - c log(1 - tau)] + sum_v (x_v - rho) + sum_(v loose) rho exp(-x_v / rho)
 //
 // bounds log Z at every x. Last, degrees of tau are mended in proportion to tau.
-#include "matchings.h"
+#include "matching_system.h"
 
 Work::Work(const Graph &g, Arena &arena) {
     const int64_t n = g.nodes, wide = whole_eights(n);
@@ -35,38 +35,20 @@ constexpr double LOST = 1e-16;                                // of a price, in 
 constexpr double WIDE = 300.0, MILD = 100.0, COOLING = 10.0;  // nats, nats, a factor: see scale
 constexpr int64_t BRIEF = 100, NEARBY = 500;  // sweeps of a cooler example; from a warm start
 constexpr double SOFT = 1e-11;  // at rho = 0 the slacks' entropy weighs this, and moves no digit
-constexpr double FREE = 1e-16;  // of a weight: what its ends have besides is rounding
 constexpr double NEARER = 0.1;  // of a slack's price a step leaves: beyond lie slacks above one
 constexpr double NEAR = 1e-3;   // of tau = 1, where 1 - tau comes from the equation tau solves
 constexpr int IDLE = 5;         // steps that lower neither value nor error: they are rounding's
 constexpr double LONGEST = 20.0, FAR = 100.0;  // nats: of a step, and until the kernel is made anew
 constexpr double LITTLE[] = {0.0, 1e-12, 1e-9, 1e-6, 1e-3};  // of the centre, for mending degrees
 
-struct Extent {
-    double low, high;
-};
-
-Extent extent(const double *score, int64_t live) {
-    if (live == 0) return {0.0, 0.0};
-    Row low = row_of(score[0]), high = low;
-    int64_t e = 0;
-    for (; e + EIGHT <= live; e += EIGHT) {
-        low = smaller(low, load(score + e));
-        high = larger(high, load(score + e));
-    }
-    Extent found{smallest(low), largest(high)};
-    for (; e < live; ++e) found = {smaller(found.low, score[e]), larger(found.high, score[e])};
-    return found;
-}
-
-// A sum and what its rounding has lost (Neumaier), of numbers or in eight lanes.
+// A sum and what its rounding has lost (Knuth), of numbers or in eight lanes.
 template <class T>
 struct Compensated {
     T whole = everywhere<T>(0.0), lost = everywhere<T>(0.0);
 
     INLINE void add(T term) {
-        const T now = whole + term, more = (whole - now) + term, less = (term - now) + whole;
-        lost = lost + select(magnitude(whole) >= magnitude(term), more, less);
+        const T now = whole + term, part = now - whole;
+        lost = lost + ((whole - (now - part)) + (term - part));
         whole = now;
     }
     double value() const {
@@ -99,108 +81,6 @@ void sums(const Graph &g, double c, const double *kernel, const double *s, doubl
         at.add(slope, entry_slope(tau, c));
     });
 }
-
-// (diag(ground) + B diag(weight) B^T) p = right over the nodes' edges B: the signless Laplacian of
-// the weights, whose sums by node are `degree`, plus `ground`.
-struct System {
-    const Graph &g;
-    Work &work;
-    double *weight;
-    const double *degree, *ground;
-    const bool *moving;
-
-    // Conjugate gradients, which stop once g^T z of the residual g and its preconditioned z is
-    // below the start's times share^2: a share that falls with the error keeps Newton's convergence
-    // quadratic. `right`, zero at nodes that do not move, is used up. Return the turns.
-    //
-    // An edge of weight w that is nearly all of both its ends' leaves the direction (1, -1) nearly
-    // free. So the preconditioner has a 2 x 2 block for each pair of partners. With a_v = ground_v
-    // + the sum of the weights of all other edges at v,
-    //
-    //     z_u = (a_v g_u + w (g_u - g_v)) / (w (a_u + a_v) + a_u a_v),    z_v likewise,
-    //
-    // and z_v = g_v / a_v at nodes without a partner. The a_v are sums, never differences of w and
-    // a degree, and a product with the matrix takes w (d_u + d_v) by itself: both keep all digits
-    // of an a_v that is 1e-15 times w.
-    int64_t conjugate(double *r, double *p, double share) const {
-        const int64_t n = g.nodes;
-        double *d = work.d, *q = work.q, *z = work.z;
-        const bool paired = split_off_partners();
-        for (int64_t v = 0; v < n; ++v) p[v] = 0.0;
-        double rr = precondition(r, z);
-        for (int64_t v = 0; v < n; ++v) d[v] = z[v];
-        const double goal = larger(share * share, 1e-26) * rr;
-        int64_t turns = 0;
-        while (rr > goal && rr > 1e-40 && turns < 2 * n + 10) {
-            ++turns;
-            product<true, true>(g, weight, d, q);
-            double curve = 0.0;
-            for (int64_t v = 0; v < n; ++v) {
-                double own = work.other[v] * d[v];
-                if (work.mate[v] >= 0) own += work.likely[v] * (d[v] + d[work.mate[v]]);
-                q[v] = moving[v] ? q[v] + own : 0.0;
-                curve += d[v] * q[v];
-            }
-            if (!(curve > 1e-15 * rr)) break;
-            const double step = rr / curve, before = rr;
-            for (int64_t v = 0; v < n; ++v) {
-                p[v] += step * d[v];
-                r[v] -= step * q[v];
-            }
-            rr = precondition(r, z);
-            for (int64_t v = 0; v < n; ++v) d[v] = z[v] + rr / before * d[v];
-        }
-        if (paired)
-            each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
-                if (work.mate[u] == v) weight[e] = work.likely[u];
-            });
-        return turns;
-    }
-
-    // Pair the ends of every edge that is more than half of both, and take its weight out.
-    bool split_off_partners() const {
-        const int64_t n = g.nodes;
-        double least = INF;
-        for (int64_t v = 0; v < n; ++v) {
-            work.mate[v] = -1;
-            work.likely[v] = 0.0;
-            work.other[v] = degree[v];
-            least = smaller(least, degree[v]);
-        }
-        const bool paired = 2.0 * extent(weight, g.live).high > least;
-        if (paired) {
-            each_edge(g, [&](int64_t e, int64_t u, int64_t v) {
-                if (2.0 * weight[e] > larger(degree[u], degree[v]) && moving[u] && moving[v]) {
-                    work.mate[u] = v;
-                    work.mate[v] = u;
-                    work.likely[u] = work.likely[v] = weight[e];
-                    weight[e] = 0.0;
-                }
-            });
-            product<true, true>(g, weight, work.one, work.other);
-        }
-        for (int64_t v = 0; v < n; ++v)
-            work.other[v] = larger(larger(work.other[v] + ground[v], FREE * work.likely[v]), LEAST);
-        return paired;
-    }
-
-    // z solves the blocks for r; return r^T z.
-    double precondition(const double *r, double *z) const {
-        double found = 0.0;
-        for (int64_t v = 0; v < g.nodes; ++v) {
-            const int64_t u = work.mate[v];
-            const double a = work.other[v], w = work.likely[v];
-            if (u < 0) {
-                z[v] = r[v] / a;
-            } else {
-                const double b = work.other[u];
-                z[v] = (b * r[v] + w * (r[v] - r[u])) / (w * (a + b) + a * b);
-            }
-            found += r[v] * z[v];
-        }
-        return found;
-    }
-};
 
 struct Move {
     Row step, error;
@@ -733,15 +613,15 @@ status matching_mend(const Graph *graph, double *tau, const double *centre) {
 status matching_bound(const Graph *graph, double rho, const double *score, const double *x,
                       double *value) {
     if (rho > 0.5) return bound_beyond_half(*graph, rho, score, x, value);
-    const double c = 1.0 - 2.0 * rho;
-    Row found = row_of(0.0);
+    Arena arena;
+    double *prices = arena.array<double>(graph->nodes), *tau = arena.array<double>(graph->live);
+    if (arena.failed) return NO_MEMORY;
+    copy(prices, x, graph->nodes);
+    const Example at{*graph, 1.0 - 2.0 * rho, rho, score, prices, tau};
     each_eight(*graph, [&](const Eight &e) {
         const Row log_z = e.edges(score) - e.tails(x) - e.heads(x);
-        const Row tau = entry(exponential(smaller(log_z, row_of(600.0))), c);
-        Row term = (1.0 - c) * tau;
-        if (c != 0.0) term = term - c * log_off(tau, log_z, c);
-        found = found + e.only(term);
+        e.put(at.tau, entry(exponential(smaller(log_z, row_of(600.0))), at.c));
     });
-    *value = sum(found) + slacks_value(*graph, rho, x);
+    *value = dual_value(at);
     return OK;
 }

@@ -186,11 +186,28 @@ INLINE double total(const double *values, int64_t count) {
     return sum(found) + rest;
 }
 
+struct Extent {
+    double low, high;
+};
+
+inline Extent extent(const double *score, int64_t live) {
+    if (live == 0) return {0.0, 0.0};
+    Row low = row_of(score[0]), high = low;
+    int64_t e = 0;
+    for (; e + EIGHT <= live; e += EIGHT) {
+        low = smaller(low, load(score + e));
+        high = larger(high, load(score + e));
+    }
+    Extent found{smallest(low), largest(high)};
+    for (; e < live; ++e) found = {smaller(found.low, score[e]), larger(found.high, score[e])};
+    return found;
+}
+
 // The nodes' arrays of one call, of whole eights, and edges' arrays that only some steps need.
 // `tail` is 1 for nodes that have edges as tails, else 0, and 2 beyond the last node; `loose` is 1
 // for nodes that may stay single.
 struct Work {
-    double *x, *s, *y, *slope, *move;            // of scaling
+    double *x, *s, *y, *slope, *move;                                     // of scaling
     double *p, *d, *q, *z, *other, *likely, *gap, *ground, *old, *right;  // of Newton's systems
     double *tail, *loose;
     double *one, *curvature, *cooler, *given;
