@@ -53,11 +53,8 @@ double nearest_whole(double x) {
 // The next number above one that is finite.
 double next_above(double x) { return x == 0 ? TINIEST : from_bits(bits_of(x) + (x > 0 ? 1 : -1)); }
 
-// A power of two well above the bound: it adds without rounding to scores on a coarse grid.
-double well_above(double bound) {
-    const double below = bound * (1 - 1.2e-16);  // powers of two themselves are rounded down
-    return bound > 0 ? Scale(exponent(below) + 1)(1.0) : 1.0;
-}
+// Well above the bound, on the grid of its digits.
+double well_above(double bound) { return bound > 0 ? 2 * bound : 1.0; }
 
 // a + b as rounded, and what rounding took from it (Knuth).
 struct Sum {
@@ -109,66 +106,50 @@ bool lift(double *table, int end, double *node) {
     return true;
 }
 
-// Components as trees by union-find. `parity` says whether a node and its parent are to be alike.
+// The edges of every node, and what flipping nodes makes of components.
 struct Components {
-    int64_t *parent;
-    int8_t *parity;
-    bool *good;  // of roots: whether no cycle is frustrated
+    const pairwise &p;
+    int64_t *start, *edge, *queue;
 
-    explicit Components(Arena &arena, int64_t nodes)
-        : parent(arena.array<int64_t>(nodes)),
-          parity(arena.array<int8_t>(nodes)),
-          good(arena.array<bool>(nodes)) {}
-
-    // Return the root of i, after which i hangs right below it.
-    int64_t find(int64_t i) {
-        int64_t root = i;
-        int8_t sign = 1;
-        for (; parent[root] != root; root = parent[root]) sign *= parity[root];
-        while (parent[i] != root && i != root) {
-            const int64_t above = parent[i];
-            const int8_t own = parity[i];
-            parent[i] = root;
-            parity[i] = sign;
-            sign *= own;
-            i = above;
-        }
-        return root;
+    Components(const pairwise &given, Arena &arena) : p(given) {
+        start = arena.array<int64_t>(p.nodes + 2, 0);
+        edge = arena.array<int64_t>(2 * p.edges);
+        queue = arena.array<int64_t>(p.nodes);
+        if (arena.failed) return;
+        for (int64_t k = 0; k < 2 * p.edges; ++k) ++start[p.ends[k] + 2];
+        for (int64_t i = 2; i < p.nodes + 2; ++i) start[i] += start[i - 1];
+        for (int64_t k = 0; k < 2 * p.edges; ++k) edge[start[p.ends[k] + 1]++] = k / 2;
     }
 
-    void unite(int64_t i, int64_t j, int8_t sign) {
-        const int64_t a = find(i), b = find(j);
-        const int8_t relation = sign * (i != a ? parity[i] : 1) * (j != b ? parity[j] : 1);
-        if (a == b) {
-            good[a] = good[a] && relation == 1;
-            return;
-        }
-        // The lower index stays root, so that a component's first node is never flipped.
-        const int64_t low = a < b ? a : b, high = a < b ? b : a;
-        parent[high] = low;
-        parity[high] = relation;
-        good[low] = good[low] && good[high];
-    }
-
-    // Components under couplings other than 0 between nodes where `among` (if given) is 0.
-    void gauge(const pairwise &p, const double *coupling, const int8_t *among, int8_t *flip,
-               bool *balanced) {
+    // Flip nodes so that couplings attract, in components under couplings other than 0 between
+    // nodes where `among` (if given) is 0; never a component's first node. A component is balanced
+    // if none is left that repels.
+    void gauge(const double *coupling, const int8_t *among, int8_t *flip, bool *balanced) const {
         bool repels = false;
         for (int64_t e = 0; e < p.edges; ++e) repels |= coupling[e] < 0;
         for (int64_t i = 0; i < p.nodes; ++i) {
-            parent[i] = i;
-            parity[i] = 1;
-            good[i] = true;
-        }
-        for (int64_t e = 0; repels && e < p.edges; ++e) {
-            const int64_t i = p.ends[2 * e], j = p.ends[2 * e + 1];
-            if (coupling[e] == 0 || (among && (among[i] || among[j]))) continue;
-            unite(i, j, coupling[e] > 0 ? 1 : -1);
+            flip[i] = !repels;
+            balanced[i] = true;
         }
         for (int64_t i = 0; i < p.nodes; ++i) {
-            const int64_t root = find(i);
-            balanced[i] = good[root];
-            flip[i] = root != i ? parity[i] : 1;
+            if (flip[i]) continue;
+            int64_t count = 1;
+            bool good = true;
+            flip[i] = 1;
+            queue[0] = i;
+            for (int64_t k = 0; k < count; ++k) {
+                const int64_t u = queue[k];
+                for (int64_t a = start[u]; a < start[u + 1]; ++a) {
+                    const int64_t e = edge[a], v = p.ends[2 * e] + p.ends[2 * e + 1] - u;
+                    if (coupling[e] == 0 || (among && (among[u] || among[v]))) continue;
+                    const int8_t wanted = coupling[e] > 0 ? flip[u] : -flip[u];
+                    good = good && (!flip[v] || flip[v] == wanted);
+                    if (flip[v]) continue;
+                    flip[v] = wanted;
+                    queue[count++] = v;
+                }
+            }
+            for (int64_t k = 0; k < count; ++k) balanced[queue[k]] = good;
         }
     }
 };
@@ -244,7 +225,7 @@ struct Model {
     Cut cut{};
 
     Model(const pairwise &given, bool cuts, Arena &arena, int64_t *where)
-        : p(given), attractive(cuts), place(where), components(arena, given.nodes) {
+        : p(given), attractive(cuts), place(where), components(given, arena) {
         unary = arena.array<double>(size());
         pair = unary + 2 * p.nodes;
         for (double **each : {&reach, &field}) *each = arena.array<double>(p.nodes);
@@ -275,7 +256,7 @@ struct Model {
         Refusal found = least == -INF ? soften() : SOLVED;
         if (found == SOLVED) found = sign();
         if (found != SOLVED) return found;
-        components.gauge(p, coupling, nullptr, flip, balanced);
+        components.gauge(coupling, nullptr, flip, balanced);
         cut.nodes = cut.edges = 0;
         for (int64_t i = 0; i < p.nodes; ++i) {
             first[i] = cut.add_node(balanced[i] ? field[i] * flip[i] : field[i]);
@@ -369,7 +350,7 @@ struct Model {
             else if (sink == on_sinks_side(first[i] + 1))
                 side[i] = 0, halves = true;
         }
-        if (halves) components.gauge(p, coupling, side, other_flip, other_balanced);
+        if (halves) components.gauge(coupling, side, other_flip, other_balanced);
         for (int64_t i = 0; halves && i < p.nodes; ++i)
             if (side[i] == 0 && other_balanced[i]) side[i] = static_cast<int8_t>(-other_flip[i]);
     }
