@@ -378,8 +378,8 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     const double quick = at.c == 0.0 ? 0.2 : 0.02;
     double worst = INF, before = INF, least = INF;
     bool damped = false;
-    int64_t sweep = 0, taken = 0, idle = 0;
-    while (sweep < sweeps && idle < IDLE) {
+    int64_t sweep = 0, taken = 0, idle = 0, patience = PATIENCE, next = PATIENCE;
+    while (sweep < sweeps && idle <= IDLE) {
         ++sweep;
         if (g.two_sided) {
             sums<false, true>(g, at.c, at.tau, work.s, work.y, work.slope);
@@ -397,12 +397,14 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
             // Fitted is a kernel that was cut: prices of the scores' own lie further on.
             scaling.absorb();
             taken = sweep;
-        } else if (sweep % PATIENCE == 0 && worst > quick * before) {
+        } else if (sweep >= next && worst > quick * before) {
             worst = scaling.polish(at.c < 0.0 ? 5 : 50, report);
             if (at.c < 0.0 || (worst <= residual && !scaling.cut)) break;
             scaling.absorb();
             taken = sweep;
             idle = worst < 0.9 * least ? 0 : idle + 1;
+            patience = idle ? 2 * patience : PATIENCE;
+            next = sweep + patience;
             least = smaller(worst, least);
         }
         before = worst;
