@@ -19,13 +19,13 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8950, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8932, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (893, r"oracles/"),
     "structures to oracle seam": (
         4410,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2743, r"mlestruct/inference/"),
+    "inference": (2741, r"mlestruct/inference/"),
     "learning": (
         3896,
         r"mlestruct/(learning|learners|engine|storage)/",
