@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         7005,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2804, r"mlestruct/estimators/"),
+    "estimators": (2796, r"mlestruct/estimators/"),
     "families": (1704, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34209, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34194, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

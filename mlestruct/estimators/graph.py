@@ -34,13 +34,14 @@ from mlestruct.structures.graph import FactorGraph, grid_edges
 class Example:
     """An example as it was given, and as a ``graph`` of its nodes, or of those that are ``kept``.
 
-    ``whole`` is the graph of all nodes.
+    ``whole`` is the graph of all nodes, ``ids`` what these are called, if not by their numbers.
     """
 
     given: Any
     whole: Graph
     graph: Graph
     kept: NDArray[np.bool_] | None = None
+    ids: Sequence[Any] | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,7 +85,7 @@ class GraphModel(Labelled):
                     graph = self.graph(x)
                     if graph.nodes.shape[0] == 0:
                         raise ValueError("a graph without nodes")
-                    x = Example(x, graph, graph)
+                    x = Example(x, graph, graph, ids=graph.ids)
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
             found.append(x)
@@ -132,9 +133,6 @@ class GraphModel(Labelled):
 
     def shape_of(self, x: Example) -> tuple[int, ...]:
         return (int(x.graph.nodes.shape[0]),)
-
-    def ids_of(self, x: Example) -> Sequence[Any] | None:
-        return x.whole.ids if x.kept is None else None
 
     def parts(
         self, x: Example, known: NDArray[np.bool_]

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.estimators.choosing import LIKELIHOODS
 from mlestruct.estimators.examples import Given, listed
-from mlestruct.estimators.trainable import ALIKE, moments_of
+from mlestruct.estimators.trainable import ALIKE
 from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
@@ -66,7 +66,8 @@ def intervals(
     cohorts = None if cohort is None else listed(cohort, "cohort is a list")
     unit = units_of(cohorts, len(given.every), known.places)
     found = intervals_of(fitted, batch, features, names, told, unit=unit, level=level)
-    return replace(found, names=tuple(names)).by(model._told, moments_of(batch, features))
+    sums = np.append(features.moments(batch.target * batch.weights), len(batch))
+    return replace(found, names=tuple(names)).by(model._told, sums)
 
 
 def intervals_of(

@@ -156,10 +156,6 @@ class Labelled(Weighable):
         """The shape of an example's labels."""
         raise NotImplementedError
 
-    def ids_of(self, x: Any) -> Sequence[Any] | None:
-        """What its nodes are called, if not by their numbers."""
-        return None
-
     def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
         """What is left of an example without some nodes, and whose labels each part takes."""
         raise NotImplementedError
@@ -207,7 +203,7 @@ class Labelled(Weighable):
         found = []
         for m, (x, labels) in enumerate(zip(X, y, strict=True)):
             try:
-                ids, shape = self.ids_of(x), self.shape_of(x)
+                ids, shape = getattr(x, "ids", None), self.shape_of(x)
                 if ids is not None and isinstance(labels, Mapping):
                     strange = next((name for name in labels if name not in set(ids)), None)
                     if strange is not None:

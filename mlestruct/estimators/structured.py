@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.examples import Given, columns_of, shape_at
+from mlestruct.estimators.examples import Given, columns_of, given_of, shape_at
 from mlestruct.features import Features, as_features
 from mlestruct.oracle import Solver, takes_instance
 from mlestruct.oracle.registry import AnyOracle
@@ -74,12 +75,8 @@ class StructuredModel(Estimator):
 
     def taken(self, X: Any, y: Any) -> Given:
         """As of any estimator; the features of every example may be a frame."""
-        given = super().taken(X, y)
+        given = given_of(X, y, 2 if self.feature_map is None else 0)
         return replace(given, columns=columns_of([self.rows(x) for x in given.X]))
-
-    @property
-    def axes(self) -> int:  # type: ignore[override]
-        return 2 if self.feature_map is None else 0
 
     def rows(self, x: Any) -> Any:
         """The (parts, d) features of one example."""
@@ -157,19 +154,18 @@ class StructuredModel(Estimator):
         return replace(batch, bias=np.concatenate(known)), features
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        """Outcomes of the structures; those given as 0/1 per part are looked up."""
-        return [_outcome(s, one) for s, one in zip(self.structures(X), y, strict=True)]
+        """Outcomes of the structures; those given as 0/1 per part are looked up.
 
-
-def _outcome(structure: Structure, given: Any) -> Any:
-    """An outcome in the structure's form; 0/1 vectors that are none otherwise are decoded."""
-    try:
-        structure.encode(given)
-    except (ValueError, TypeError, IndexError):
-        try:
-            vector = as_numbers(given, "an outcome").reshape(-1)
-        except ValueError:
-            return given  # whose error names the example
-        if vector.shape == (structure.size,) and np.isin(vector, (0, 1)).all():
-            return structure.decode(vector) if structure.contains(vector) else given
-    return given
+        Of what is neither, the batch's own error names the example.
+        """
+        found = list(y)
+        for m, structure in enumerate(self.structures(X)):
+            try:
+                structure.encode(found[m])
+            except (ValueError, TypeError, IndexError):
+                with suppress(ValueError):
+                    vector = as_numbers(found[m], "an outcome").reshape(-1)
+                    whole = vector.shape == (structure.size,) and np.isin(vector, (0, 1)).all()
+                    if whole and structure.contains(vector):
+                        found[m] = structure.decode(vector)
+        return found

@@ -270,7 +270,9 @@ class Trainable(Parameters):
         Returns the scores, and the alphas whose fits have not converged.
         """
         batch, features = self._problem(given.X, self.encode(given.X, given.outcomes), given.weight)
-        self._told = moments_of(batch, features)
+        self._told = None  # what these examples sum to, by which intervals tell others apart
+        if not batch.partly and batch.target is not None:
+            self._told = np.append(features.moments(batch.target * batch.weights), len(batch))
         counted = self.counted(batch, given)
         self.notes_ = [] if counted is batch else [ALIKE]
         batch, levels = counted, self._levelled(counted, features, alphas)
@@ -431,11 +433,3 @@ class Trainable(Parameters):
 
         found: Self = load(path, cls, again)
         return found
-
-
-def moments_of(batch: Batch[Any], features: Features) -> Array | None:
-    """What tells examples from others: how many there are, and what their outcomes sum to."""
-    if batch.partly:
-        return None
-    weighed = batch.target * batch.weights  # type: ignore[operator]
-    return np.append(features.moments(weighed), len(batch))

@@ -6,10 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.features import crossed
 
 
 def packings(item):
@@ -137,19 +135,6 @@ def test_features_may_be_made_of_the_example(rng):
     model.set_params(feature_names=["size"])
     with pytest.raises(ValueError, match="1 names for 2 features"):
         model.names()
-
-
-@pytest.mark.parametrize("parts", [1, 2, 5])
-@pytest.mark.parametrize("context", [1, 3])
-def test_crossed_features_are_all_products(parts, context, rng):
-    """Weight (j, k) meets part feature j times context feature k; a number means one of each."""
-    row, table = rng.standard_normal(context), rng.standard_normal((parts, 2))
-    theta = rng.standard_normal((2, context))
-    np.testing.assert_allclose(crossed(row, table) @ theta.ravel(), table @ theta @ row)
-    own = rng.standard_normal((parts, context))
-    found = crossed(row, parts)
-    assert sp.issparse(found)
-    np.testing.assert_allclose(found @ own.ravel(), own @ row)
 
 
 @pytest.mark.parametrize(
