@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2741, r"mlestruct/inference/"),
     "learning": (
-        3896,
+        3872,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1704, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34194, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34177, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

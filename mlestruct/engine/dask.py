@@ -66,27 +66,31 @@ class Dask:
 
     @property
     def client(self) -> Any:
-        if not self._client:
-            self._client.append(self._connected())
-        return self._client[0]
-
-    def _connected(self) -> Any:
+        if self._client:
+            return self._client[0]
         try:
             distributed: Any = importlib.import_module("distributed")
         except ImportError as error:
             raise ValueError("engine='dask' needs Dask: pip install 'mlestruct[dask]'") from error
+        client = self.cluster
         if self.cluster is None:
-            return _local(distributed, self.workers or CORES)
-        given = isinstance(self.cluster, distributed.Client)
-        return self.cluster if given else distributed.Client(self.cluster)
+            client = _local(distributed, self.workers or CORES)
+        elif not isinstance(self.cluster, distributed.Client):
+            client = distributed.Client(self.cluster)
+        self._client.append(client)
+        return client
 
 
 def _local(distributed: Any, workers: int) -> Any:
+    """Start workers with the caller's number of BLAS threads: another gives sums other digits."""
     import dask
 
+    common = os.environ.get("OMP_NUM_THREADS", str(CORES))
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     nanny = "distributed.nanny.pre-spawn-environ"
+    threads = {name: os.environ.get(name, common) for name in names}
     settings = {
-        nanny: {**dask.config.get(nanny), **_threads()},
+        nanny: {**dask.config.get(nanny), **threads},
         "distributed.comm.timeouts.tcp": PATIENCE,
     }
     # A worker that is away again 15 s after it was lost would not be started any more; Dask asks
@@ -97,13 +101,6 @@ def _local(distributed: Any, workers: int) -> Any:
             n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
         )
         return distributed.Client(cluster, direct_to_workers=True)
-
-
-def _threads() -> dict[str, str]:
-    """The caller's number of BLAS threads for its workers: another gives sums other digits."""
-    common = os.environ.get("OMP_NUM_THREADS", str(CORES))
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {name: os.environ.get(name, common) for name in names}
 
 
 class RemotePart:

@@ -185,21 +185,17 @@ class Piecewise(Wraps):
             bias=W @ batch.bias,
         )
         parts = replace(parts, target=batch.target[np.concatenate(repeats)])
-        return parts, _lift(parts, features, W, count)
+        if isinstance(features, Dense):
+            return parts, Dense.of(parts, W @ np.asarray(features.matrix, dtype=float))
+        if isinstance(features, Sparse):
+            return parts, Sparse.of(parts, W @ features.matrix)
+        example = np.repeat(np.arange(len(count)), count)
+        rank = np.arange(len(example)) - np.repeat(np.cumsum(count) - count, count)
+        return parts, Lifted(features, W, example, rank, parts.offsets)
 
     def run(self, batch: Batch[Any], features: Features, loop: Loop, start: Start) -> Found:
         """Run the learner on the pieces; its weights score the whole."""
         return self.learner.run(*self.split(batch, features), loop, start)
-
-
-def _lift(parts: Batch[Any], features: Features, W: sp.csr_array, count: Ints) -> Features:
-    if isinstance(features, Dense):
-        return Dense.of(parts, W @ np.asarray(features.matrix, dtype=float))
-    if isinstance(features, Sparse):
-        return Sparse.of(parts, W @ features.matrix)
-    example = np.repeat(np.arange(len(count)), count)
-    rank = np.arange(len(example)) - np.repeat(np.cumsum(count) - count, count)
-    return Lifted(features, W, example, rank, parts.offsets)
 
 
 def piecewise(

@@ -21,9 +21,9 @@ from mlestruct import limits
 from mlestruct.engine import Threads, engine_of
 from mlestruct.errors import counted_from, counting_from, refuse_removed
 from mlestruct.learning.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
-from mlestruct.learning.iterate import FLAT, Iterate, capacity, plain
+from mlestruct.learning.iterate import Iterate, capacity, plain
 from mlestruct.learning.loop import AnyCheckpoint, Found, Loop, Told
-from mlestruct.learning.steering import LAST, MORE, Centre, Sharing, Smoothing
+from mlestruct.learning.steering import MORE, Centre, Sharing, Smoothing
 from mlestruct.native._door import reach_vertices
 from mlestruct.oracle import Answers, Oracle, memory, perturbable, remember
 from mlestruct.oracle.protocol import Around, innermost, name_of
@@ -47,6 +47,7 @@ FREE = ("workers", "engine", "checkpoint")  # settings that change no bit
 
 Step = Literal["auto", "pairwise", "block", "batch", "batch_fixed"]
 Keep = Literal["best", "last"]
+Names = tuple[str, ...]
 Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
 """Scores to log Z and τ of every example, summed over all outcomes: exact."""
 
@@ -281,18 +282,7 @@ class OracleRun:
     keeps the last weights, they are taken, whether better or not.
     """
 
-    KEPT: tuple[str, ...] = (
-        "number",
-        "calls",
-        "asking",
-        "bytes",
-        "theta",
-        "at",
-        "tau",
-        "primal",
-        "slack",
-        "value",
-    )
+    KEPT: Names = ("number", "calls", "asking", "theta", "at", "tau", "primal", "slack", "value")
 
     def __init__(
         self,
@@ -320,7 +310,6 @@ class OracleRun:
         self.theta = self.at = self.tau = np.zeros(0)
         self.primal, self.slack, self.value = np.inf, 0.0, np.inf
         self.number, self.calls, self.asking = 0, 0, 0.0
-        self.bytes = 8 * (FLAT * dual.batch.size + 2 * len(dual.features.columns.index))
 
     def ask(self, asked: Callable[[Array], Answers], score: Array, calls: int) -> Answers:
         """Return the answers to a question of so many calls, and count it."""
@@ -388,7 +377,7 @@ class OracleRun:
         proof = Certificate(gap, self.slack, self.value, *told)
         return Found(
             self.theta, proof, self.tau, self.at, self.number, self.calls, len(self.dual.batch),
-            asking=self.asking, bytes=self.bytes,
+            asking=self.asking,
         )  # fmt: skip
 
     def tree(self) -> Tree:
@@ -460,19 +449,17 @@ class Rounds(OracleRun):
         # By the first vertices the kind of step is chosen, and what it will need.
         vertices = found.vertices
         dual, iterate = self.dual, self.iterate
-        cap, sparse, room = capacity(dual, vertices, iterate.moments(vertices))
+        cap, sparse = capacity(dual, vertices, iterate.moments(vertices))
         if self.step == "auto":
             self.step = "pairwise" if cap >= FEWEST else "block"
         if self.step != "pairwise":
             return found
         iterate.activate(cap, sparse)
-        self.bytes += room + 8 * dual.batch.size
         if self.margin and self.cold:  # begins at outcomes, which become atoms
             iterate.scale(self.start, 0, 1.0)
         self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
         if self.sharing is not None:
             iterate.more = MORE
-            self.bytes += 16 * LAST * dual.batch.size
         return found
 
     def move(self, found: Reply) -> None:

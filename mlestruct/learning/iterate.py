@@ -31,7 +31,6 @@ from mlestruct.structures.base import Array, Ints
 CAP = 256  # atoms kept per example at most
 SPARSE = 0.25  # moments with a smaller share of entries that are not zero are kept as these
 BUDGET = 512 * 2**20  # bytes for all atoms together
-FLAT = 20  # numbers per coordinate at the peak, six of them natively in the first rounds' searches
 KEPT = "tau", "r", "moment", "known", "base", "rest", "interior"
 
 
@@ -175,8 +174,8 @@ class Iterate:
         refresh_slopes(self.x)
 
 
-def capacity(dual: Dual, vertices: Array, moments: Array) -> tuple[int, bool, int]:
-    """Return how many atoms like these there is room for, if moments are sparse, and the bytes."""
+def capacity(dual: Dual, vertices: Array, moments: Array) -> tuple[int, bool]:
+    """Return how many atoms like these there is room for, and whether moments are sparse."""
     count, used = len(dual.batch), int(np.count_nonzero(moments))
     sparse = used < SPARSE * len(moments)
     part = 4 if ((vertices == 0) | (vertices == 1)).all() else 12
@@ -184,5 +183,4 @@ def capacity(dual: Dual, vertices: Array, moments: Array) -> tuple[int, bool, in
     most = BUDGET // max(each, 1)
     if dual.entropy.flat:  # with the products of moments
         most = min(most, isqrt(BUDGET // (8 * count)))
-    cap = int(np.clip(most, 4, CAP))
-    return cap, sparse, cap * (each + 128 * count)
+    return int(np.clip(most, 4, CAP)), sparse

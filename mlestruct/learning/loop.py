@@ -47,12 +47,12 @@ class Found:
     is theirs. By Frank-Wolfe its tangent was taken ``at`` another point:
     ``certificate(dual, oracle, theta, tau, at=at)`` finds it again. ``calls`` counts questions so
     far, of which the first round asked one per example; ``asking`` are the seconds of ``seconds``
-    in which a solver was waited for; ``rounds`` is their limit, ``bytes`` the memory beside the
-    data, 0 if unknown. ``moved``: odd sets kept ``tau`` from where inference had it.
-    ``learned`` is what was learned of ``inference``, by which the model predicts. ``short`` says
-    why a fit ended before what was asked of it: ``rounds``, ``seconds``, ``calls`` ran out, no
-    ``step`` led on, or the ``proof`` leaves more. ``history`` has (calls, seconds, objective, gap)
-    of every round; it, ``inference`` and ``done`` are there at the end.
+    in which a solver was waited for; ``rounds`` is their limit. ``moved``: odd sets kept ``tau``
+    from where inference had it. ``learned`` is what was learned of ``inference``, by which the
+    model predicts. ``short`` says why a fit ended before what was asked of it: ``rounds``,
+    ``seconds``, ``calls`` ran out, no ``step`` led on, or the ``proof`` leaves more.
+    ``history`` has (calls, seconds, objective, gap) of every round; it, ``inference`` and ``done``
+    are there at the end.
     """
 
     theta: Array
@@ -65,7 +65,6 @@ class Found:
     route: str = "frank_wolfe"
     moved: bool = False
     asking: float = 0.0
-    bytes: int = 0
     learned: Tree = field(default=None, repr=False)
     short: str = ""
     done: bool = False
@@ -217,10 +216,8 @@ class Loop:
     def tell(self, said: Found, short: str = "", *, done: bool = False) -> Found:
         """Enter a round into the history, with its seconds, and tell of it."""
         (rounds, calls), history, seconds = self.before, self.history, clock() - self.origin
-        said = replace(
-            said, round=said.round + rounds, calls=said.calls + calls, seconds=seconds,
-            rounds=self.rounds, short=short, done=done,
-        )  # fmt: skip
+        more: Any = {"seconds": seconds, "rounds": self.rounds, "short": short, "done": done}
+        said = replace(said, round=said.round + rounds, calls=said.calls + calls, **more)
         proof, history.last = said.certificate, said
         history.rows.append((said.calls, seconds, proof.objective, proof.gap))
         if history.told is not None:

@@ -183,11 +183,8 @@ def likelihood(
 
 def part_of(dual: Dual, routine: Routine, oracle: Oracle[Any] | None = None) -> LikelihoodPart:
     """All examples of a dual problem, by cheaper sums where transitions of chains are tied."""
-    batch, entropy, features = dual.batch, dual.entropy, dual.features
-    part = LikelihoodPart(
-        batch=batch, features=features, bias=batch.bias, routine=routine, entropy=entropy,
-        oracle=oracle,
-    )  # fmt: skip
+    of = {"batch": dual.batch, "bias": dual.batch.bias, "features": dual.features}
+    part = LikelihoodPart(**of, routine=routine, entropy=dual.entropy, oracle=oracle)  # type: ignore[arg-type]
     if type(routine).__name__ != "ForwardBackward":
         return part
     from mlestruct.learning.tied import tied

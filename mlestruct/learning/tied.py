@@ -147,12 +147,11 @@ class Work:
         )
         rows = np.repeat(np.arange(len(common)), count[common])
         self.inside = rows * width + label[self.many]
-        self.lists = SharedWeights(
-            positions, states, width, len(common), self.d,
-            starts(owner[full]), row.astype(np.int32), csr.data[full].astype(float),
-            starts(np.repeat(owner[~full], each)), weight.astype(np.int32), label[weight],
-            np.repeat(csr.data[~full].astype(float), each),
-        )  # fmt: skip
+        values, few = csr.data.astype(float), starts(np.repeat(owner[~full], each))
+        whole: Any = starts(owner[full]), row.astype(np.int32), values[full]
+        single: Any = few, weight.astype(np.int32), label[weight], np.repeat(values[~full], each)
+        sizes = positions, states, width, len(common), self.d
+        self.lists = SharedWeights(*sizes, *whole, *single)
 
     def evaluate(self, theta: Array) -> Value | None:
         """Value and gradient at θ, or None where scaling has lost digits."""

@@ -1,6 +1,5 @@
 """Laws of the Frank-Wolfe core, from finite differences, certificates and exact references."""
 
-import tracemalloc
 from dataclasses import replace
 from itertools import product
 
@@ -167,19 +166,3 @@ def test_what_kernels_would_follow_out_of_bounds_is_refused(forge):
         again.recall((floor, (cap, sparse), arrays, forged))
     again.recall(whole)
     assert again.x.tau.tobytes() == iterate.x.tau.tobytes()
-
-
-@pytest.mark.parametrize("step", ["pairwise", "block"])
-def test_the_memory_stated_is_what_a_run_takes(rng, step):
-    batch = Batch.of(BipartiteMatching(20), [rng.permutation(20) for _ in range(100)])
-    features = Dense.of(batch, rng.standard_normal((batch.size, 4)))
-    dual = Dual(batch, features, Entropy.of(batch, 0.5), Regulariser.of(4, 1.0))
-    oracle, solver = resolve(None, batch), FrankWolfe(tol=0.0, rounds=15, step=step)
-    solver.solve(dual, oracle)
-    tracemalloc.start()
-    stated = solver.solve(dual, oracle).bytes
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    if step == "pairwise":  # slots of 128 bytes, with 20 places of 4 and 4 moments of 8
-        peak += 256 * 100 * (128 + 80 + 32)
-    assert 0.75 * peak <= stated <= 1.5 * peak
