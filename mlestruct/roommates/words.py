@@ -66,92 +66,79 @@ def percent(share: float) -> str:
     return f"{number(100 * share)} %"
 
 
-FINDINGS: dict[str, tuple[str, ...]] = {
-    # code: how severe it is, what was found, what to do about it in the file, and on the page
-    "empty": ("stop", "the table is empty"),
-    "refused": ("stop", "{words}"),
-    "no ids": ("puzzle", "no column looks like ids of people", "; name one: id ="),
-    "no shares": (
-        "puzzle",
-        "no columns look as if they said who shares",
-        "; name them: partners = two columns of ids, room = or partner = one column",
-        "; choose them below",
-    ),
-    "turned": (
-        "puzzle",
-        "most columns are called by numbers: do people stand in columns? A table has a row for "
-        "each person",
-    ),
-    "no questions": (
-        "puzzle",
-        "no column looks like answers to a question",
-        "; give columns a role: ordinal, binary or categorical",
-        "; choose below what columns are used as",
-    ),
-    "nobody shares": ("note", "nothing says who shares, so there is nothing to learn from"),
-    "ids taken": ("note", "column {column!r} is taken for the ids of people"),
-    "partners taken": ("note", "columns {columns} are taken for who shares"),
-    "room taken": ("note", "column {columns} is taken for the room of a person"),
-    "partner taken": ("note", "column {columns} is taken for the partner of a person"),
-    "rule proposed": (
-        "note",
-        "column {column!r} is proposed as a rule: {agreed}; if partners may differ in it, ",
-        "move it from same to differ",
-        "say so beside the column",
-    ),
-    "code": (
-        "stop",
-        "column {column!r}: {value!r}, {count} times, the first in {where}, looks like a code for "
-        "no answer",
-        " and is proposed as one (no_answer); if it is an answer, write trust = true instead",
-        "; if it is, tick that beside the column",
-    ),
-    "spelled": (
-        "stop",
-        "column {column!r}: {listed} differ in case or signs only, and count as different",
-        "; for one answer write spelled.{first!r} = {most!r} there, and so for others",
-        "; write each of them in one way in the table",
-    ),
-    "word": ("stop", "{words}"),
-    "odd id": ("stop", "{words}: is that a person?"),
-    "leak": (
-        "stop",
-        "column {column!r}: {words} If so, ",
-        "its role is ignore; else write trust = true",
-        "it is better not used",
-    ),
-    "rule": (
-        "stop",
-        "column {column!r}: {words} If so, {once}",
-        "list it in same; if partners may differ in it, in differ",
-        "use it as a rule; if partners may differ in it, tick that",
-    ),
-    "names partner": (
-        "stop",
-        "column {column!r} names the partner in {hits} of {pairs} pairs; leave it out of the "
-        "answers",
-    ),
-    "gone": (
-        "note",
-        "column {column!r}: {count} people are {value!r}; who is not to be planned is listed by "
-        "mlestruct roommates change left ID --yes",
-    ),
-    "one alone": ("note", "{group}: one person, who has nobody to share with"),
-    "odd": ("note", "{group}: {count} people, an odd number, so one of them stays alone"),
-    "odd before": ("note", "{count} groups of which somebody shares already have an odd number"),
-    "alone": (
-        "note",
-        "{alone} of {people} people are in no pair, and nothing is learned from them",
-    ),
-    "few": (
-        "note",
-        "{pairs} pairs are few for {questions} questions: at least {least} would tell more; "
+SENTENCES: dict[str, dict[str, str | tuple[str, ...]]] = {
+    # how severe a finding is, its code: what was found, what to do in the file, and on the page
+    "stop": {
+        "empty": "the table is empty",
+        "refused": "{words}",
+        "code": (
+            "column {column!r}: {value!r}, {count} times, the first in {where}, looks like a code "
+            "for no answer",
+            " and is proposed as one (no_answer); if it is an answer, write trust = true instead",
+            "; if it is, tick that beside the column",
+        ),
+        "spelled": (
+            "column {column!r}: {listed} differ in case or signs only, and count as different",
+            "; for one answer write spelled.{first!r} = {most!r} there, and so for others",
+            "; write each of them in one way in the table",
+        ),
+        "word": "{words}",
+        "odd id": "{words}: is that a person?",
+        "leak": (
+            "column {column!r}: {words} If so, ",
+            "its role is ignore; else write trust = true",
+            "it is better not used",
+        ),
+        "rule": (
+            "column {column!r}: {words} If so, {once}",
+            "list it in same; if partners may differ in it, in differ",
+            "use it as a rule; if partners may differ in it, tick that",
+        ),
+        "names partner": "column {column!r} names the partner in {hits} of {pairs} pairs; leave it "
+        "out of the answers",
+    },
+    "puzzle": {
+        "no ids": ("no column looks like ids of people", "; name one: id ="),
+        "no shares": (
+            "no columns look as if they said who shares",
+            "; name them: partners = two columns of ids, room = or partner = one column",
+            "; choose them below",
+        ),
+        "turned": "most columns are called by numbers: do people stand in columns? A table has a "
+        "row for each person",
+        "no questions": (
+            "no column looks like answers to a question",
+            "; give columns a role: ordinal, binary or categorical",
+            "; choose below what columns are used as",
+        ),
+    },
+    "note": {
+        "nobody shares": "nothing says who shares, so there is nothing to learn from",
+        "ids taken": "column {column!r} is taken for the ids of people",
+        "partners taken": "columns {columns} are taken for who shares",
+        "room taken": "column {columns} is taken for the room of a person",
+        "partner taken": "column {columns} is taken for the partner of a person",
+        "rule proposed": (
+            "column {column!r} is proposed as a rule: {agreed}; if partners may differ in it, ",
+            "move it from same to differ",
+            "say so beside the column",
+        ),
+        "gone": "column {column!r}: {count} people are {value!r}; who is not to be planned is "
+        "listed by mlestruct roommates change left ID --yes",
+        "one alone": "{group}: one person, who has nobody to share with",
+        "odd": "{group}: {count} people, an odd number, so one of them stays alone",
+        "odd before": "{count} groups of which somebody shares already have an odd number",
+        "alone": "{alone} of {people} people are in no pair, and nothing is learned from them",
+        "few": "{pairs} pairs are few for {questions} questions: at least {least} would tell more; "
         "intervals will be wide",
-    ),
-    "constant": (
-        "note",
-        "column {column!r} is {value!r} for all {most} who answered: it tells nobody apart",
-    ),
+        "constant": "column {column!r} is {value!r} for all {most} who answered: it tells nobody "
+        "apart",
+    },
+}
+FINDINGS = {
+    code: (severity, *((told,) if isinstance(told, str) else told))
+    for severity, sentences in SENTENCES.items()
+    for code, told in sentences.items()
 }
 
 CROSSED = {
