@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        7005,
+        6982,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2796, r"mlestruct/estimators/"),

@@ -58,9 +58,10 @@ def _top(
     place = (named or fullest)[0]
     k = full[place]
     if not named and _reads_as_data(grid, k, full[place + 1 :]):
+        shown = ", ".join(written(cell) or "" for cell in grid.rows[k])
+        shown = shown if len(shown) <= 40 else f"{shown[:39]}…"
         raise ValueError(
-            f"{grid.cell(k, 0)}: {_quoted(grid.rows[k])} looks like data; put a line of column "
-            "names above it"
+            f"{grid.cell(k, 0)}: {shown!r} looks like data; put a line of column names above it"
         )
     # names may be merged over two lines, or groups of them stand in the line above
     for below in full[place + 1 : place + 2]:
@@ -105,25 +106,20 @@ def _data(grid: Grid, full: Sequence[int], top: int) -> tuple[list[int], list[st
     if again:
         listed = ", ".join(str(grid.lines[k]) for k in again[:SHOWN])
         said.append(f"names repeated in line {listed} left out")
-    _refuse_totals(grid, below)
+    usual = median(_filled(grid.rows[k]) for k in below) if below else 0
+    for k in below:  # lines of sums and means begin with such a word, and have gaps
+        place, first = next((j, c) for j, c in enumerate(grid.rows[k]) if c is not None)
+        total = isinstance(first, str) and TOTALS.fullmatch(first.casefold())
+        if total and _filled(grid.rows[k]) < usual:
+            raise ValueError(
+                f"{grid.cell(k, place)}: {first!r} looks like a line of totals; delete that line, "
+                "or fill its gaps if it is data"
+            )
     last = below[-1] if below else top
     blank = sum(not _filled(grid.rows[k]) for k in range(top + 1, last))
     if blank:
         said.append(f"{blank} blank line{'s' * (blank > 1)} left out")
     return sorted(set(below).difference(again)), said
-
-
-def _refuse_totals(grid: Grid, below: Sequence[int]) -> None:
-    """Lines of sums and means are no people: they begin with such a word, and have gaps."""
-    usual = median(_filled(grid.rows[k]) for k in below) if below else 0
-    for k in below:
-        row = grid.rows[k]
-        place, first = next((j, c) for j, c in enumerate(row) if c is not None)
-        if isinstance(first, str) and TOTALS.fullmatch(first.casefold()) and _filled(row) < usual:
-            raise ValueError(
-                f"{grid.cell(k, place)}: {first!r} looks like a line of totals; delete that line, "
-                "or fill its gaps if it is data"
-            )
 
 
 def _explains(grid: Grid, below: Sequence[int]) -> bool:
@@ -158,15 +154,12 @@ def _names(grid: Grid, top: int, columns: Sequence[int]) -> tuple[list[str], lis
         if not name:
             names[place] = f"column {places[place]}"
             said.append(f"a column without a name called {names[place]!r}")
-    again = {name for name, count in Counter(names).items() if count > 1}
+    where: dict[str, list[str]] = {}
+    for name, place_of in zip(names, places, strict=True):
+        where.setdefault(name, []).append(place_of)
+    again = [f"two columns {n!r} ({' and '.join(w)})" for n, w in where.items() if len(w) > 1]
     if again:
-        where = {n: [p for p, own in zip(places, names, strict=True) if own == n] for n in again}
-        listed = ", ".join(
-            f"two columns {n!r} ({' and '.join(where[n])})"
-            for n in dict.fromkeys(names)
-            if n in where
-        )
-        raise ValueError(f"{grid.cell(top, 0)}: {listed}; rename one of them")
+        raise ValueError(f"{grid.cell(top, 0)}: {', '.join(again)}; rename one of them")
     return names, said
 
 
@@ -181,11 +174,6 @@ def _value(row: Sequence[Cell], column: int) -> Cell:
 
 def _name(cell: Cell) -> str:
     return " ".join((written(cell) or "").split())
-
-
-def _quoted(row: Sequence[Cell]) -> str:
-    shown = ", ".join(written(cell) or "" for cell in row)
-    return repr(shown if len(shown) <= 40 else f"{shown[:39]}…")
 
 
 FilePath = str | os.PathLike[str]
@@ -208,9 +196,12 @@ def read(
     cells are missing, and a column is one of numbers only if every other cell is a number; 007 and
     numbers of more than fifteen digits are text. Workbooks need the extra ``mlestruct[office]``.
     """
-    place, sheet = _placed_in(path, sheet)
+    name = os.fspath(path)
+    before, mark, after = name.rpartition("#")
+    if mark and sheet is None and not Path(name).exists() and Path(before).exists():
+        name, sheet = before, after
     usual: Decimal | None = None
-    data, name = content(place, "table"), os.fspath(place)
+    data = content(Path(name), "table")
     if workbooks.is_packed(data):
         grid = workbooks.grid(data, name, sheet, wanted)
     elif sheet is not None:
@@ -226,15 +217,6 @@ def sheets(path: FilePath) -> list[str]:
     """The sheets of a workbook that may hold a table; none for other files."""
     data = content(path, "table")
     return workbooks.sheets(data, os.fspath(path)) if workbooks.is_packed(data) else []
-
-
-def _placed_in(path: FilePath, sheet: str | None) -> tuple[Path, str | None]:
-    """The file, and the sheet that ``file#sheet`` names."""
-    given = os.fspath(path)
-    before, mark, after = given.rpartition("#")
-    if mark and sheet is None and not Path(given).exists() and Path(before).exists():
-        return Path(before), after
-    return Path(given), sheet
 
 
 def _table(
