@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.features.base import Columns, restart
+from mlestruct.native._door import PairAnswers, pairs_meetings
 from mlestruct.structures.base import Array, Ints, as_integers, as_numbers
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.graph_edges import ROWS, fold, meetings, row_sums, unfold
+from mlestruct.structures.graph_edges import ROWS, fold, row_sums, unfold
 from mlestruct.structures.matching import Matching
 
 TABLES = 3000  # entries of all questions' tables, above which pairs of tables are not listed
@@ -113,8 +114,8 @@ class Pairs:
     >>> people = np.array([[0, 1], [2, 1], [0, 0], [2, 0]])  # four people, two questions
     >>> asked = [Question.ordinal("noise", range(3)), Question.categorical("diet", ["any", "none"])]
     >>> features = Pairs.of(Batch.of(Matching(4)), [people], asked)
-    >>> features.d, features.names[7:9], features.groups[6:8].tolist()
-    (11, ('diet same', 'diet any~any'), [0, 1])
+    >>> features.d, features.names[7:9]
+    (11, ('diet same', 'diet any~any'))
     >>> features.potentials(np.eye(11)[0])  # |difference| of noise for pairs 01, 02, …, 23
     array([2., 0., 2., 2., 0., 2.])
     """
@@ -165,12 +166,6 @@ class Pairs:
     def names(self) -> tuple[str, ...]:
         """Every weight's name: question and what of it, then the user's own."""
         return (*(w for q in self.questions for w in q.weights), *self.extra)
-
-    @cached_property
-    def groups(self) -> Ints:
-        """The question of every weight; the user's own count on from the last."""
-        sizes = [len(q.weights) for q in self.questions] + [1] * len(self.extra)
-        return np.repeat(np.arange(len(sizes)), sizes)
 
     @property
     def columns(self) -> Columns:
@@ -406,7 +401,10 @@ def _second(pairs: Pairs, m: int) -> Array:
 
 
 def _met_twice(pairs: Pairs, v: Array) -> Array:
-    """Σ_pairs v T_w T_w' for all tables, through how often four answers meet."""
+    """Σ_pairs v T_w T_w' for all tables, through how often four answers meet.
+
+    ``met[(q, k, l), (r, k', l')]`` is Σ v of the pairs whose people have q: k, l and r: k', l'.
+    """
     first, start = pairs.starts
     size = np.diff(first)
     at = np.where(pairs.codes[0] < 0, first[-1], pairs.codes[0] + first[:-1])
@@ -416,9 +414,10 @@ def _met_twice(pairs: Pairs, v: Array) -> Array:
     parts = max(min(EQUAL, n // ROWS, ROOM // entries), 1)
     cut = np.append(np.searchsorted(before, np.arange(parts) * before[-1] // parts), n)
     met = np.zeros((squares[-1],) * 2)
+    answers = PairAnswers(n, len(size), int(first[-1]), len(met), at, first, squares)
     for low, high in pairwise(cut.tolist()):
         part = np.zeros_like(met)
-        meetings(v, at, first, squares, (low, high), part)
+        pairs_meetings(answers, v, low, high, part)
         met += part
     flat = [q.tables.reshape(len(q.tables), -1) for q in pairs.questions]
     out = np.zeros((start[-1],) * 2)

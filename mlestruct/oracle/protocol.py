@@ -278,8 +278,11 @@ class Simplices:
                 fixed, sizes = structure.fixed[inside], [len(g) for g in structure.groups]
                 allowed = np.where(fixed == 0, -np.inf, table[:, inside])
                 allowed[:, fixed == 1] = np.inf
-                row, first = np.arange(len(members))[:, None], _firsts(allowed, np.array(sizes))
-                answer[row, inside[first]] = 1.0
+                start, width = np.cumsum(sizes) - sizes, len(inside)
+                best = np.repeat(np.maximum.reduceat(allowed, start, axis=1), sizes, axis=1)
+                place = np.where(allowed == best, np.arange(width), width)
+                first = np.minimum.reduceat(place, start, axis=1)
+                answer[np.arange(len(members))[:, None], inside[first]] = 1.0
             alone = ~grouped
             answer[:, alone] = np.where(
                 structure.fixed[alone] >= 0, structure.fixed[alone], table[:, alone] > 0
@@ -287,13 +290,6 @@ class Simplices:
             vertices[batch.index(members)] = answer.ravel()
             upper[members] = np.where(answer > 0, table, 0.0).sum(axis=1)
         return vertices, upper
-
-
-def _firsts(table: Array, sizes: Ints) -> Ints:
-    """Where each group of columns has its largest entry first, row by row."""
-    starts, width = np.cumsum(sizes) - sizes, table.shape[1]
-    best = np.repeat(np.maximum.reduceat(table, starts, axis=1), sizes, axis=1)
-    return np.minimum.reduceat(np.where(table == best, np.arange(width), width), starts, axis=1)
 
 
 @dataclass(frozen=True)

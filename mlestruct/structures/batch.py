@@ -123,7 +123,11 @@ class Batch(Generic[S]):
             outside = ~structure.contains(vertices) & whole[members]
             if outside.any():
                 k = int(outside.argmax())
-                raise ValueError(f"example {members[k]}: {_why_outside(structure, vertices[k])}")
+                why, own = "violates the structure's constraints", vertices[k]
+                for j in np.flatnonzero((structure.fixed >= 0) & (structure.fixed != own))[:1]:
+                    why = f"has coordinate {j} = {own[j]:g}, which the structure fixes at "
+                    why += str(structure.fixed[j])
+                raise ValueError(f"example {members[k]}: the outcome {why}")
         return target
 
     def vector(self, values: ArrayLike, what: str) -> Array:
@@ -250,15 +254,6 @@ def _bias(bias: ArrayLike, size: int) -> Array:
     wrong = ~np.isfinite(values)
     refuse(wrong, lambda k: f"bias of coordinate {k} is {values[k]}; {FORBIDDING}")
     return values
-
-
-def _why_outside(structure: Structure, vertex: Array) -> str:
-    broken = (structure.fixed >= 0) & (structure.fixed != vertex)
-    if not broken.any():
-        return "the outcome violates the structure's constraints"
-    k = int(broken.argmax())
-    own = f"coordinate {k} = {vertex[k]:g}"
-    return f"the outcome has {own}, which the structure fixes at {structure.fixed[k]}"
 
 
 def pinned(batch: Batch[Any]) -> Batch[Any]:

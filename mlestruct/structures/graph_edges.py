@@ -10,11 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mlestruct.native._door import (
-    PairAnswers,
-    pairs_meetings,
-    pairs_sums,
-)
+from mlestruct.native._door import pairs_sums
 from mlestruct.structures.base import (
     Array,
     Constraints,
@@ -66,23 +62,6 @@ def row_sums(flat: Array, n: int) -> Array:
     out = np.empty(n)
     pairs_sums(n, np.ascontiguousarray(flat), out)
     return out
-
-
-def meetings(
-    flat: Array, at: Ints, first: Ints, start: Ints, nodes: tuple[int, int], out: Array
-) -> None:
-    """out[(q, k, l), (r, k', l')] = Σ of the pairs whose nodes have q: k, l and r: k', l'; q ≤ r.
-
-    Of those pairs whose first node is in the range ``nodes``, added to what ``out`` has.
-
-    ``at`` (nodes × questions) holds the place of every answer among all levels, their number where
-    it is missing; those of question q are first[q], …, its tables start[q].
-    """
-    n, questions = at.shape
-    answers = PairAnswers(
-        n, questions, int(first[-1]), len(out), np.ascontiguousarray(at), first, start
-    )
-    pairs_meetings(answers, flat, *nodes, out)
 
 
 class Edges:

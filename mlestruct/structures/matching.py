@@ -384,9 +384,18 @@ class Matching(OneToOne):
         return vector
 
     def _pairs(self, outcome: Any) -> Ints:
-        """Pairs as they are, or those of a list of partners."""
-        given = as_integers(outcome, "partners and pairs")
-        return partners_to_pairs(given, self.n_nodes) if given.ndim == 1 else as_pairs(given)
+        """Pairs as they are, or those that a list of partners states twice."""
+        mate, n = as_integers(outcome, "partners and pairs"), self.n_nodes
+        if mate.ndim != 1 or len(mate) == 0:
+            return as_pairs(mate)
+        if len(mate) != n:
+            raise ValueError(f"an outcome is pairs, or a partner for each of {n} nodes")
+        node = np.arange(n)
+        wrong = (mate < -1) | (mate >= n) | (mate == node)
+        refuse(wrong, lambda v: f"node {v} has partner {mate[v]} of {n} nodes")
+        wrong = (mate >= 0) & (mate[mate] != node)
+        refuse(wrong, lambda v: f"node {v} has partner {mate[v]}, whose partner is {mate[mate[v]]}")
+        return np.stack([node, mate], axis=1)[mate > node]
 
     def decode(self, vector: ArrayLike) -> Ints:
         """Each node's partner over an edge above ½, −1 without one: always a matching."""
@@ -450,20 +459,6 @@ class Matching(OneToOne):
         if self.graph.complete and not (self.fixed == 0).any():
             return None
         return odd_component(self.n_nodes, self.ends[self.fixed != 0])
-
-
-def partners_to_pairs(partner: NDArray[Any], n_nodes: int) -> Ints:
-    """The pairs that a list of partners states twice; refuses one that is not mutual."""
-    if len(partner) == 0:
-        return np.zeros((0, 2), dtype=np.int64)
-    if len(partner) != n_nodes:
-        raise ValueError(f"an outcome is pairs, or a partner for each of {n_nodes} nodes")
-    mate, node = as_integers(partner, "partners"), np.arange(n_nodes)
-    wrong = (mate < -1) | (mate >= n_nodes) | (mate == node)
-    refuse(wrong, lambda v: f"node {v} has partner {mate[v]} of {n_nodes} nodes")
-    wrong = (mate >= 0) & (mate[mate] != node)
-    refuse(wrong, lambda v: f"node {v} has partner {mate[v]}, whose partner is {mate[mate[v]]}")
-    return np.stack([node, mate], axis=1)[mate > node]
 
 
 def odd_component(

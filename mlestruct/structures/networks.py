@@ -236,7 +236,15 @@ class Flow(Binary):
         self.n_nodes = most if n_nodes is None else as_count(n_nodes, "n_nodes")
         if self.n_nodes < most:
             raise ValueError(f"node {most - 1} is named, but there are {self.n_nodes} nodes")
-        self.low, self.high = _net_outflow(supply, self.n_nodes)
+        self.low, self.high = np.zeros((2, self.n_nodes), dtype=np.int64)
+        for node, given in supply.items():
+            if node < 0:
+                raise ValueError(f"supply names node {node}; nodes are numbered from 0")
+            ends = as_numbers([given, given] if np.ndim(given) == 0 else given, "a supply")
+            if ends.shape != (2,) or (ends != np.rint(ends)).any() or ends[0] > ends[1]:
+                form = "it must be a whole number, or lowest and highest"
+                raise ValueError(f"the supply of node {node} is {given}; {form}")
+            self.low[node], self.high[node] = ends
         self.size = len(self.arcs)
         self.fixed = as_fixed(self.size, fixed)
 
@@ -288,19 +296,6 @@ class Flow(Binary):
             f"nodes {found.nodes} must {does} at least {found.need} net units beside the required "
             f"arcs, but only {found.have} allowed arcs {moves} them"
         )
-
-
-def _net_outflow(supply: Supply, n_nodes: int) -> tuple[Ints, Ints]:
-    bounds = np.zeros((2, n_nodes), dtype=np.int64)
-    for node, given in supply.items():
-        if node < 0:
-            raise ValueError(f"supply names node {node}; nodes are numbered from 0")
-        ends = as_numbers([given, given] if np.ndim(given) == 0 else given, "a supply")
-        if ends.shape != (2,) or (ends != np.rint(ends)).any() or ends[0] > ends[1]:
-            form = "it must be a whole number, or lowest and highest"
-            raise ValueError(f"the supply of node {node} is {given}; {form}")
-        bounds[:, node] = ends
-    return bounds[0], bounds[1]
 
 
 class Cut(NamedTuple):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.native._door import odd_sets_cut_tree
-from mlestruct.structures.base import Array, Ints, as_numbers
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.graph_edges import symmetric
 
 EXACT = 400  # nodes; a cut tree of that many takes seconds
@@ -152,20 +152,11 @@ def odd_cuts(
     parent, value = np.empty(size, dtype=np.int64), np.empty(size)
     left = np.empty(size, dtype=np.bool_)
     odd_sets_cut_tree(size, network, terminal, below, parent, value, left)
-    inside = _hanging(parent)
+    every, here = np.arange(size), parent.copy()
+    inside = np.eye(size, dtype=bool)  # row v: the nodes whose way to the root passes v
+    while not inside[here, every].all():
+        inside[here, every] = True
+        here = parent[here]
     odd = (inside @ left.astype(np.int64)) % 2 == 1
     sets = inside[odd & (value < below) & (parent != np.arange(len(parent)))]
     return np.asarray(sets ^ sets[:, -1:])
-
-
-def _hanging(parent: Ints) -> NDArray[np.bool_]:
-    """Row v: the nodes whose way to the root passes v."""
-    n = len(parent)
-    inside, here = np.zeros((n, n), dtype=bool), parent.copy()
-    inside[np.arange(n), np.arange(n)] = True
-    for _ in range(n):
-        inside[here, np.arange(n)] = True
-        here = parent[here]
-        if (here == parent[here]).all():
-            break
-    return inside

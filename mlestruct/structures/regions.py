@@ -143,12 +143,6 @@ class RegionGraph(Structure):
         where = self.state_start, self.table_start
         return agreements(self.cards, self.scope, self.scope_start, *where)
 
-    def _states(self, region: int) -> Ints:
-        """The states (table size, variables) of a region's entries."""
-        first, last = np.searchsorted(self._slots[0], self.table_start[region : region + 2])
-        own = list(self.regions[region])
-        return self._slots[1][first:last].reshape(-1, len(own)) - self.state_start[own]
-
     @cached_property
     def _home(self) -> tuple[Ints, Ints]:
         """(entry, variable's state) of the first region that holds each variable."""
@@ -220,9 +214,10 @@ class RegionGraph(Structure):
         signs = [np.ones(self.size)]
         for parent, child in self.links:
             scope, held = self.regions[parent], list(self.regions[child])
-            states = self._states(parent)[:, [scope.index(v) for v in held]]
             above, below = (np.arange(*self.table_start[r : r + 2]) for r in (parent, child))
-            local = np.ravel_multi_index(tuple(states.T), tuple(self.cards[held]))
+            states = np.unravel_index(above - above[0], tuple(self.cards[list(scope)]))
+            own = tuple(states[scope.index(v)] for v in held)
+            local = np.ravel_multi_index(own, tuple(self.cards[held]))
             rows += [count + local, count + below - below[0]]
             columns += [above, below]
             signs += [np.ones(len(above)), -np.ones(len(below))]
