@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (8932, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (893, r"oracles/"),
     "structures to oracle seam": (
-        4410,
+        4379,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2741, r"mlestruct/inference/"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1704, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34177, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34176, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

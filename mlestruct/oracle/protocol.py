@@ -275,7 +275,8 @@ class Simplices:
                 if np.bincount(inside).max() > 1:
                     raise ValueError("a product of simplices needs groups that do not overlap")
                 grouped[inside] = True
-                fixed, sizes = structure.fixed[inside], [len(g) for g in structure.groups]
+                fixed = structure.fixed[inside]
+                sizes = np.array([len(group) for group in structure.groups])
                 allowed = np.where(fixed == 0, -np.inf, table[:, inside])
                 allowed[:, fixed == 1] = np.inf
                 start, width = np.cumsum(sizes) - sizes, len(inside)
