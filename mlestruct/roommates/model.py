@@ -51,7 +51,7 @@ from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
     from mlestruct.roommates.evaluation import Evaluation, Held
-    from mlestruct.roommates.pairing import Decision, Pairing
+    from mlestruct.roommates.pairing import Pairing
     from mlestruct.roommates.plan import Explanation, Plan
     from mlestruct.roommates.rooms import Consent, Fixed, Rule
 
@@ -391,12 +391,11 @@ class RoommateModel(Estimator):
         rooms: Any = None,
         fixed: Fixed | None = None,
         consent: Consent = (),
-        decision: Decision = "map",
         unknown: Unknown | Mapping[str, Unknown] | None = None,
         mix: Names = (),
         max_seconds: float | None = None,
     ) -> Plan:
-        """Pair up a table of people: the best total score, or the most pairs expected right.
+        """Pair up a table of people: the best total score under rules and rooms.
 
         ``rooms`` is a table with columns ``room`` and ``size`` (1, 2 or 4; without it all are for
         2), and those of ``same`` where rooms belong to groups. A column ``fixed`` there, or the
@@ -413,8 +412,6 @@ class RoommateModel(Estimator):
         from mlestruct.roommates.plan import Plan
         from mlestruct.roommates.rooms import refused_by, rooms_of
 
-        if decision not in ("map", "expected"):
-            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
         if fixed and rooms is None:
             raise ValueError("fixed= needs rooms=, a table of rooms")
         with self._limited(max_seconds):
@@ -423,7 +420,7 @@ class RoommateModel(Estimator):
             if rooms is not None:
                 given = rooms_of(table(rooms, ["room"]), read, self._groups, fixed or {})
             alone = [*forbid, *refused_by(read, consent)]
-            plan = Plan.of(self, read, alone, require, given, decision)
+            plan = Plan.of(self, read, alone, require, given)
             self.refuse_crossed(plan, mix)
             if np.isfinite(limits.left()):
                 for pairing in plan.pairings:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from mlestruct.roommates.rooms import Room, Rules, conflict
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_count
 
-Decision = Literal["map", "expected"]
 BLOCK = 256  # people whose probabilities are held at once
 KEPT = ("structure", "scores", "beliefs", "place")  # what does not depend on the rules
 
@@ -77,7 +76,6 @@ class Pairing:
     singles: int
     forbid: Ints = field(repr=False)
     require: Ints = field(repr=False)
-    decision: Decision
     inference: Inference
 
     @classmethod
@@ -89,7 +87,6 @@ class Pairing:
         inference: Inference,
         rules: Rules | None = None,
         rooms: Sequence[Room] | None = None,
-        decision: Decision = "map",
     ) -> Pairing:
         """One group under the rules; without rooms, one person of an odd group stays single."""
         ids = [people.ids[row] for row in group.members.tolist()]
@@ -107,7 +104,7 @@ class Pairing:
         beds = [[person, len(ids) + k] for person in shared for k in range(singles)]
         forbid = np.concatenate([forbid, np.array(beds, dtype=np.int64).reshape(-1, 2)])
         codes = people.codes[group.members]
-        return cls(group, ids, questions, codes, singles, forbid, require, decision, inference)
+        return cls(group, ids, questions, codes, singles, forbid, require, inference)
 
     @cached_property
     def place(self) -> dict[int, int]:
@@ -144,11 +141,10 @@ class Pairing:
     @cached_property
     def solution(self) -> Solution:
         """The best pairing that keeps the rules, proven by the duals of the matching."""
-        weights = self.scores if self.decision == "map" else self.tau
         shut = np.concatenate([self.forbid, _all_pairs(len(self.ids), self.singles)])
         ruled = Matching(self.structure.n_nodes, forbidden=shut, required=self.require)
         try:
-            (mate,), objective, upper = best(Batch.of(ruled, count=1), weights)
+            (mate,), objective, upper = best(Batch.of(ruled, count=1), self.scores)
         except Infeasible as error:
             if not len(error.groups):
                 raise

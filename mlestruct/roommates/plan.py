@@ -14,7 +14,7 @@ from mlestruct.errors import Infeasible
 from mlestruct.limits import late
 from mlestruct.results import Shown
 from mlestruct.roommates.frames import Table
-from mlestruct.roommates.pairing import Decision, Pairing
+from mlestruct.roommates.pairing import Pairing
 from mlestruct.roommates.people import People
 from mlestruct.roommates.rooms import Room, Rule, Rules, housed, needs
 from mlestruct.structures.base import Ints
@@ -72,11 +72,11 @@ class WhatIf:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Shown):
-    """Pairs that together score best (``map``), or are most often right (``expected``).
+    """Pairs that together score best.
 
     ``probability`` is the pair's pseudo-probability, whatever the rules; ``score`` is the learned
-    score, centred so that 0 is an average partner for both. ``objective`` is the total, of scores
-    or of probabilities, that the plan maximises, and ``upper`` a proven bound on it.
+    score, centred so that 0 is an average partner for both. ``objective`` is the total that the
+    plan maximises, and ``upper`` a proven bound on it.
     """
 
     people: People = field(repr=False)
@@ -93,7 +93,6 @@ class Plan(Shown):
         forbid: Sequence[Rule],
         require: Sequence[Rule],
         rooms: Sequence[Sequence[Room]] | None,
-        decision: Decision,
     ) -> Plan:
         """Every group by itself; two people fixed to one room are a required pair."""
         given = [()] * len(people.groups) if rooms is None else [tuple(r) for r in rooms]
@@ -102,7 +101,7 @@ class Plan(Shown):
         must = (*require, *((pair[0], pair[1]) for pair in twos))
         rules = Rules.read(people, forbid, must)
         pairings = tuple(
-            model.pairing(people, group, rules=rules, rooms=rooms and own, decision=decision)
+            model.pairing(people, group, rules=rules, rooms=rooms and own)
             for group, own in zip(people.groups, given, strict=True)
         )
         for number, pairing in enumerate(pairings):
