@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6982,
+        6972,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2796, r"mlestruct/estimators/"),
     "families": (1704, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34176, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34158, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

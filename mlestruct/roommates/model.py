@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -303,8 +303,7 @@ class RoommateModel(Estimator):
             if getattr(self, name) not in allowed:
                 words = " or ".join(map(repr, allowed))
                 raise ValueError(f"{name} is {words}, not {getattr(self, name)!r}")
-        named = self.unknown.values() if isinstance(self.unknown, Mapping) else [self.unknown]
-        _refuse_other(named)
+        _by_column("unknown", self.unknown, None, UNKNOWN)
         if listed(self.room) and listed(self.partner):
             raise ValueError("who shares is said by room= or by partner=, not by both")
         if not isinstance(self.partners, str) and len(self.partners) >= 2:
@@ -350,21 +349,14 @@ class RoommateModel(Estimator):
             self.larger,
         )
 
-    def _unknown(
-        self, unknown: Unknown | Mapping[str, Unknown], columns: Sequence[str]
-    ) -> dict[str, Unknown]:
-        """What becomes of unknown answers, for every column."""
-        rules = _by_column("unknown", unknown, columns)
-        _refuse_other(rules.values())
-        return rules
-
     def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
         self._check_fitted()
         answers = self.asked_.answers
         columns = [own.column for own in answers]
         given = table(people, [self.id, *self._groups]).without(self._codes(columns))
         rule: Missing = "neutral" if self.asked_.neutral else "refuse"
-        instead = self._unknown(self.unknown if unknown is None else unknown, columns)
+        asked = self.unknown if unknown is None else unknown
+        instead = _by_column("unknown", asked, columns, UNKNOWN)
         return People.read(given, self.id, self._groups, answers, rule, instead)
 
     def _observed(self, people: Any, pairs: Any) -> tuple[People, list[ObservedGroup], list[str]]:
@@ -601,18 +593,20 @@ def _examples(people: People, blocks: Sequence[ObservedGroup]) -> Given:
     return Given(halls, [block.pairs for block in blocks], range(len(halls)), halls)
 
 
-def _refuse_other(rules: Iterable[Any]) -> None:
-    for rule in rules:
-        if rule not in UNKNOWN:
-            raise ValueError(f"unknown is {' or '.join(map(repr, UNKNOWN))}, not {rule!r}")
-
-
-def _by_column(name: str, given: Any, columns: Sequence[str]) -> dict[str, Any]:
-    """A setting by column, or one for all of them."""
-    if not isinstance(given, Mapping):
-        return dict.fromkeys(columns, given)
-    strange = [own for own in given if own not in columns]
+def _by_column(
+    name: str, given: Any, columns: Sequence[str] | None, allowed: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A setting by column, or one for all of them; columns that are not known yet are None."""
+    found = (
+        dict(given)
+        if isinstance(given, Mapping)
+        else dict.fromkeys([""] if columns is None else columns, given)
+    )
+    other = next((rule for rule in found.values() if allowed and rule not in allowed), None)
+    if other is not None:
+        raise ValueError(f"{name} is {' or '.join(map(repr, allowed))}, not {other!r}")
+    strange = [own for own in found if columns and own not in columns]
     if strange:
-        there = ", ".join(columns)
+        there = ", ".join(columns or ())
         raise ValueError(f"{name}: {strange[0]!r} is no column of answers; there are {there}")
-    return dict(given)
+    return found

@@ -63,9 +63,10 @@ def roommates(setting: Setting) -> Iterator[Row]:
         "people": len(first.people["id"]),
         "weights": len(model.coef_),
     }
-    yield judgement("constant", judged["constant"])
     questions = [ms.Question.ordinal(q, levels(first.people[q])) for q in truth.difference]
     train, test = (year.problem(questions) for year in (first, second))
+    constant = [-1.0 * (k == 0) for question in questions for k in range(len(question.weights))]
+    yield judgement("constant", area(test[1].potentials(np.array(constant)), test[0].target))
     for name, learner in LEARNERS.items():
         taken, state = rounds_of(learner, *train)[-1]
         found = area(test[1].potentials(state.theta), test[0].target)
