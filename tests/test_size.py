@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2741, r"mlestruct/inference/"),
     "learning": (
-        3872,
+        3874,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),

@@ -107,8 +107,9 @@ class LBFGS:
             direction = self.direction(slope, None if kinks is None or slope.all() else slope != 0)
             if float(direction @ slope) >= 0:
                 self.pairs, direction = [], -slope
-            length = self.first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
-            length = 1.0 if self.pairs else length
+            length = 1.0
+            if not self.pairs:
+                length = self.first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
             if kinks is None:
                 found = self._search(direction, length)
             else:
@@ -227,9 +228,9 @@ class WeightDescent(LBFGS):
             raise OutOfTime
         self.asked, self.at = z, self.weights(z)
         value, gradient = self.function(self.at)
-        pull = self.at - self.regulariser.prior
-        pull *= self.regulariser.lam
-        value += 0.5 * float(pull @ (self.at - self.regulariser.prior))
+        off = self.at - self.regulariser.prior
+        pull = off * self.regulariser.lam
+        value += 0.5 * float(pull @ off)
         gradient = gradient + pull
         if self.factor is None:
             return value, gradient / self.scale

@@ -118,7 +118,8 @@ class Regulariser:
         """R(θ) + R*(r) − ⟨θ, r⟩ ≥ 0, summed from terms that are never negative."""
         theta, r = as_numbers(theta, "theta"), as_numbers(r, "r")
         if self.plain:
-            return float((0.5 * self.lam * (theta - self.weights(r)) ** 2).sum())
+            off = theta - self.weights(r)
+            return 0.5 * float(self.lam @ (off * off))
         if ((theta < self.lower - 1e-12) | (theta > self.upper + 1e-12)).any():
             return float("inf")
         best = self.weights(r)
