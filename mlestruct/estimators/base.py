@@ -391,14 +391,6 @@ class Estimator(Trainable):
         """The limit of one call: as asked for, or the estimator's own."""
         return limits.limited(max_seconds, type(self).__name__, self.max_seconds)
 
-    def _given(
-        self, X: Sequence[Any], y: Sequence[Any] | None = None, weight: ArrayLike | None = None
-    ) -> Given:
-        """A user's examples for a fitted model."""
-        self._check_fitted()
-        given = self._agreed(self.taken(X, y))
-        return given if weight is None else given.weighed(weight)
-
     def _scored(
         self, given: Given, y: Sequence[Any] | None = None, *, level: bool = True
     ) -> tuple[Batch[Any], Array]:

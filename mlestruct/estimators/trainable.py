@@ -224,7 +224,7 @@ class Trainable(Parameters):
         if validation is not None:
             if not isinstance(validation, Sequence) or len(validation) != 2:
                 raise ValueError(f"validation is (X, y), not {validation!r}")
-            checked = model._agreed(self.taken(*validation))
+            checked = model._given(*validation, fitted=False)
             judge = checked if len(checked.outcomes) and several else None
         given.outcomes  # noqa: B018  (refuses no outcomes)
         loop = Loop.begin(checkpoint, type(self).__name__, self._named)
@@ -404,8 +404,13 @@ class Trainable(Parameters):
         if not hasattr(self, "coef_"):
             raise not_fitted(self)
 
-    def _agreed(self, given: Given) -> Given:
-        """Examples, once they are in the columns learned from."""
+    def _given(
+        self, X: Any, y: Any = None, weight: ArrayLike | None = None, *, fitted: bool = True
+    ) -> Given:
+        """A user's examples for a ``fitted`` model, in the columns learned from."""
+        if fitted and not hasattr(self, "coef_"):
+            raise not_fitted(self)
+        given = self.taken(X, y)
         for known, own, name in (
             (self._columns, given.columns, "X"),
             (self._label_columns, given.labels, "y"),
@@ -413,7 +418,7 @@ class Trainable(Parameters):
             if known is not None and own is not None and own != known:  # taken by position
                 why = f"the model learned from {known}, in that order"
                 raise ValueError(f"{name} has columns {own}; {why}")
-        return given
+        return given if weight is None else given.weighed(weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model: settings, weights, certificate, history; no data, no code."""
