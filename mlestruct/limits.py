@@ -93,7 +93,7 @@ def late(need: float = 0.0) -> bool:
 
 def check() -> None:
     """Raise :class:`OutOfTime` where a limit is reached."""
-    if late():
+    if _here.get() is not None and late():
         raise OutOfTime
 
 

@@ -69,21 +69,29 @@ def entity_f1(
     >>> entity_f1([["B-a", "I-a", "B-b"]], [["B-a", "O", "B-b"]])
     Score(precision=0.5, recall=0.5, f1=0.5)
     """
+    true, found = (
+        {one for one in spans if kind in (None, one[-1])} for spans in _spans(truth, predicted)
+    )
+    return _score(len(true & found), len(found), len(true))
+
+
+Spans = set[tuple[int, int, int, str]]
+
+
+def _spans(
+    truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> tuple[Spans, Spans]:
+    """The entities of all sentences, true and predicted, with the sentence's number first."""
     if len(truth) != len(predicted) or len(truth) == 0:
         raise ValueError(f"{len(truth)} true sentences but {len(predicted)} predicted")
     for m, pair in enumerate(zip(truth, predicted, strict=True)):
         if len(pair[0]) != len(pair[1]):
             raise ValueError(f"sentence {m}: {len(pair[0])} true tags but {len(pair[1])} predicted")
-    true, found = (
-        {
-            (m, *one)
-            for m, tags in enumerate(sentences)
-            for one in entities(tags)
-            if kind in (None, one[-1])
-        }
+    first, second = (
+        {(m, *one) for m, tags in enumerate(sentences) for one in entities(tags)}
         for sentences in (truth, predicted)
     )
-    return _score(len(true & found), len(found), len(true))
+    return first, second
 
 
 class Kind(NamedTuple):
@@ -107,13 +115,8 @@ class EntityReport(dict[str, Kind]):
     @classmethod
     def of(cls, truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityReport:
         """Exact spans and kinds over sentences of BIO or IOBES tags."""
-        entity_f1(truth, predicted)  # refuses sentences that do not match
-        true, found = (
-            [(m, *one) for m, tags in enumerate(sentences) for one in entities(tags)]
-            for sentences in (truth, predicted)
-        )
-        report = cls()
-        for kind in (*sorted({str(one[-1]) for one in true + found}), None):
+        report, (true, found) = cls(), _spans(truth, predicted)
+        for kind in (*sorted({str(one[-1]) for one in true | found}), None):
             a, b = ({one for one in some if kind in (None, one[-1])} for some in (true, found))
             report[kind or "all"] = Kind(_score(len(a & b), len(b), len(a)), len(a), len(b))
         return report

@@ -30,12 +30,12 @@ PACKAGES: dict[str, tuple[int, str]] = {
         3874,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1486, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1484, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         6972,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2796, r"mlestruct/estimators/"),
+    "estimators": (2795, r"mlestruct/estimators/"),
     "families": (1704, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
