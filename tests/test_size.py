@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1484, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6972,
+        6967,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2795, r"mlestruct/estimators/"),

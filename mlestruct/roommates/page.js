@@ -89,16 +89,16 @@ function columns() {
   const ways = ["partners", "room", "partner"].map(way => [way, WORDS[`way ${way}`]]);
   const way = select(ways, roles.way, "", "r-way");
   line(box, "who shared", way);
-  const where = {partners: state.columns.pairs, room: [...state.columns.pairs,
-    ...state.columns.people], partner: [...state.columns.pairs, ...state.columns.people]};
-  const ends = make("span");
-  line(box, "way column", Object.assign(ends, {id: "r-ends"}));
+  const every = new Set([...state.columns.pairs, ...state.columns.people]);
+  const listed = [["", ""], ...[...every].map(name => [name, name])];
+  const ends = make("span", undefined, {id: "r-ends"});
+  line(box, "way column", ends);
   const told = () => {
-    const listed = [["", ""], ...[...new Set(where[way.value])].map(name => [name, name])];
-    const given = roles[way.value], places = way.value === "partners" ? [0, 1] : [0];
-    ends.replaceChildren(...places.map(k => select(listed, given[k],
-      WORDS[places.length === 1 ? "way column" : k ? "second end" : "first end"], `r-end${k}`)));
-    ends.dataset.more = JSON.stringify(way.value === roles.way ? given.slice(places.length) : []);
+    const given = roles[way.value];
+    ends.replaceChildren(...[0, 1].map(k => select(listed, given[k],
+      WORDS[way.value !== "partners" ? "way column" : k ? "second end" : "first end"],
+      `r-end${k}`)));
+    ends.dataset.more = JSON.stringify(way.value === roles.way ? given.slice(2) : []);
   };
   told();
   way.onchange = told;
@@ -113,9 +113,8 @@ function columns() {
 function questions() {
   const roles = state.roles;
   const kinds = [["", WORDS["not used"]], ...["same", ...QUESTIONS].map(k => [k, WORDS[k]])];
-  const head = ["column", "used as", "no answer", "protected"].map(key =>
-    make("th", WORDS[key], {scope: "col"}));
-  const body = make("tbody");
+  const body = $("asked");
+  body.replaceChildren();
   const taken = new Set([roles.id, roles.cohort, ...roles[roles.way]]);
   for (const name of state.columns.people) {
     if (taken.has(name)) continue;
@@ -133,8 +132,6 @@ function questions() {
       make("td", undefined, {}, field, ...mix),
       make("td", undefined, {}, ...codes), make("td", undefined, {}, guard)));
   }
-  const names = make("thead", undefined, {}, make("tr", undefined, {}, ...head));
-  $("asked").replaceChildren(names, body);
 }
 
 function tick(what, column, value, on) {
@@ -146,18 +143,16 @@ function tick(what, column, value, on) {
 function chosen() {
   const way = $("r-way").value, no = {};
   const ends = [...$("r-ends").querySelectorAll("select")].map(box => box.value).filter(Boolean);
-  for (const box of document.querySelectorAll("[data-code]"))
-    if (box.checked) (no[box.dataset.code] ||= []).push(box.value);
+  for (const box of document.querySelectorAll("[data-code]:checked"))
+    (no[box.dataset.code] ||= []).push(box.value);
   const roles = {id: $("r-id").value, cohort: $("r-cohort").value || null, way: way,
     names: $("r-names").value || null, no_answer: no, same: [],
     [way]: [...ends, ...JSON.parse($("r-ends").dataset.more)]};
   for (const role of QUESTIONS) roles[role] = [];
   for (const field of document.querySelectorAll("[data-column]"))
     if (field.value) roles[field.value].push(field.dataset.column);
-  roles.mix = [...document.querySelectorAll("[data-mix]")].filter(box => box.checked)
-    .map(box => box.value);
-  roles.protected = [...document.querySelectorAll("[data-guard]")].filter(box => box.checked)
-    .map(box => box.value);
+  for (const [role, mark] of [["mix", "mix"], ["protected", "guard"]])
+    roles[role] = [...document.querySelectorAll(`[data-${mark}]:checked`)].map(box => box.value);
   for (const name of Object.keys(state.settings)) roles[name] = $(`s-${name}`).value;
   return {roles: roles, planned: $("r-planned") ? $("r-planned").value : null};
 }

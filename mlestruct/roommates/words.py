@@ -182,7 +182,6 @@ PAGE = {
     "second end": "second of a pair",
     "way column": "column",
     "none": "none",
-    "column": "column",
     "used as": "used as",
     "no answer": "means no answer",
     "protected": "protected",
