@@ -22,6 +22,7 @@ from mlestruct.native._door import (
     PairMessages,
     bound_messages,
     fit_tables,
+    has_narrow_tables,
     send_messages,
 )
 from mlestruct.storage.trees import Tree, like
@@ -35,7 +36,6 @@ SCHEDULES = ("sequential", "flooding", "residual")
 STALLED = 1e-7  # a residual that costs less than rounding, its square, is no reason to take over
 HUGE = 100_000  # messages: beyond, Newton's systems would take gigabytes
 PATIENCE = 64  # times the sweeps of a run is the longest there
-NARROW = 150.0  # range of tables whose messages are log-odds, as in native/include/factors.h
 CREEP = 1e-7  # what messages that hardly move may still leave, relative to the value
 SURE = 1e-12  # relative: a bound so near leaves nothing that Newton's steps could gain
 LEAST = 1e-3  # counting numbers below this make messages crawl: Frank-Wolfe serves them
@@ -289,11 +289,8 @@ def _settled(
     value: float,
 ) -> float:
     """Go on from one example's sweeps by Newton's method, in place; return its log Z."""
-    plan, nodes, odds = ready.plan, ready.plan.node_start[-1], False
-    if ready.binary is not None:  # messages are log-odds, unless tables are too wide for that
-        start = plan.table_start[:-1] - nodes
-        top, low = (f.reduceat(score[nodes:], start) for f in (np.maximum, np.minimum))
-        odds = bool(((top - low) <= NARROW * plan.counts).all())
+    plan, nodes = ready.plan, ready.plan.node_start[-1]
+    odds = ready.binary is not None and has_narrow_tables(plan, score)  # of messages
     message, belief, place = state.message[0], state.belief[0], plan.place[plan.around]
     if odds:
         message, belief = np.zeros(plan.place[-1]), np.zeros(nodes)

@@ -60,14 +60,11 @@ class Failed(Exception):
 
 def own_levels() -> list[str]:
     """Return the best level of this machine's processor; all of them where that is not known."""
-    try:
-        known = Path("/proc/cpuinfo").read_text().split()
-    except OSError:
-        return [*LEVELS]
-    if "v3" not in LEVELS:
+    known = Path("/proc/cpuinfo")
+    if "v3" not in LEVELS or not known.exists():
         return [*LEVELS]
     needed = {"avx2", "bmi1", "bmi2", "fma", "f16c", "movbe", "abm"}
-    return ["v3"] if needed <= {*known} else ["baseline"]
+    return ["v3"] if needed <= {*known.read_text().split()} else ["baseline"]
 
 
 def compiler() -> list[str]:
@@ -117,8 +114,7 @@ def compile_library(name: str, folder: Path, level: str, kind: str) -> None:
     known = subprocess.run([*command, "--version"], capture_output=True, text=True).stdout
     headers = {*INCLUDE.glob("*.h"), *folder.rglob("*.h")}
     shared = [path.read_bytes() for path in sorted(headers)]
-    sources = sorted([*folder.glob("*.cpp"), *HERE.glob("about.cpp")], key=lambda path: path.name)
-    sources = list(dict.fromkeys(sources))
+    sources = sorted({*folder.glob("*.cpp"), HERE / "about.cpp"}, key=lambda path: path.name)
     made = HERE / "objects"
     made.mkdir(exist_ok=True)
 

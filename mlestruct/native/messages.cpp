@@ -553,25 +553,10 @@ struct Odds {
 };
 
 template <int ROWS>
-status solve_pairs(Solver &solver, const pair_messages &pairs, const Widest &widest, Arena &arena) {
+status solve_pairs(Solver &solver, General &general, const pair_messages &pairs,
+                   const Widest &widest, Arena &arena) {
     Pairs<ROWS> kernel(solver.g, pairs, widest, solver.how.schedule == FLOODING, arena);
-    return solver.solve_all(kernel, ONLY_NARROW, arena);
-}
-
-status solve_narrow(Solver &solver, const pair_messages *pairs, const binary_messages *binary,
-                    const Widest &widest, Arena &arena) {
-    if (binary) {
-        Odds kernel(solver.g, *binary, solver.how.schedule == FLOODING, arena);
-        return solver.solve_all(kernel, ONLY_NARROW, arena);
-    }
-    int64_t rows = whole_eights(widest.cards) / EIGHT;
-    for (int64_t i = 0; i < solver.g.nodes; ++i)
-        if (whole_eights(pairs->cards[i]) != rows * EIGHT) rows = 0;
-    const auto solve = rows == 1   ? solve_pairs<1>
-                       : rows == 2 ? solve_pairs<2>
-                       : rows == 3 ? solve_pairs<3>
-                                   : solve_pairs<0>;
-    return solve(solver, *pairs, widest, arena);
+    return solver.solve_all(general, &kernel, arena);
 }
 
 }  // namespace
@@ -580,13 +565,21 @@ status send_messages(const message_graph *graph, const pair_messages *pairs,
                      const binary_messages *binary, const message_examples *examples,
                      const message_schedule *how, message_state *state, message_results *results) {
     const Widest widest(*graph);
+    const bool flooding = how->schedule == FLOODING;
     Arena arena;
     Solver solver(*graph, *examples, *how, *state, *results, widest, arena);
-    if (arena.failed) return NO_MEMORY;
-    if (pairs || binary) {
-        if (solve_narrow(solver, pairs, binary, widest, arena)) return NO_MEMORY;
-        if (solver.all_narrow()) return OK;
+    General general(*graph, widest, flooding, arena);
+    if (binary) {
+        Odds kernel(*graph, *binary, flooding, arena);
+        return solver.solve_all(general, &kernel, arena);
     }
-    General kernel(*graph, widest, how->schedule == FLOODING, arena);
-    return solver.solve_all(kernel, pairs || binary ? ONLY_WIDE : ANY, arena);
+    if (!pairs) return solver.solve_all(general, static_cast<General *>(nullptr), arena);
+    int64_t rows = whole_eights(widest.cards) / EIGHT;
+    for (int64_t i = 0; i < graph->nodes; ++i)
+        if (whole_eights(pairs->cards[i]) != rows * EIGHT) rows = 0;
+    const auto solve = rows == 1   ? solve_pairs<1>
+                       : rows == 2 ? solve_pairs<2>
+                       : rows == 3 ? solve_pairs<3>
+                                   : solve_pairs<0>;
+    return solve(solver, general, *pairs, widest, arena);
 }

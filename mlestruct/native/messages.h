@@ -88,8 +88,8 @@ struct message_state {
     int64_t count;
     int64_t messages;
     int64_t beliefs;
-    double *message N(count * messages);
-    double *belief N(count * beliefs);
+    double *message N(count *messages);
+    double *belief N(count *beliefs);
     double *residual N(count);
     int64_t *sweeps N(count);
 };
@@ -121,6 +121,10 @@ EXPORT status send_messages(const struct message_graph *graph,
                             const struct message_schedule *how, struct message_state *state,
                             struct message_results *results);
 
+/** Return whether tables are narrow enough for these kernels. */
+EXPORT bool has_narrow_tables(const struct message_graph *graph,
+                              const double *score N(graph.table_start[-1]));
+
 /** Bound the surrogate log Z from above at any messages. ``share`` is what every slot's factor pays
 towards its node's counting number; ``odds`` says that examples with narrow tables have log-odds. */
 EXPORT status bound_messages(const struct message_graph *graph,
@@ -129,6 +133,5 @@ EXPORT status bound_messages(const struct message_graph *graph,
                              bool odds, double *bound N(examples.count));
 
 /** Fit every factor's table to the node marginals, in place: then they are feasible. */
-EXPORT status fit_tables(const struct message_graph *graph,
-                         double *tau N(graph.table_start[-1]));
+EXPORT status fit_tables(const struct message_graph *graph, double *tau N(graph.table_start[-1]));
 }

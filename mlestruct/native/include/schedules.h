@@ -85,8 +85,6 @@ int64_t run(Kernel &kernel, const message_schedule &how, double *pending, double
     return how.sweeps;
 }
 
-enum Kind : uint8_t { ANY, ONLY_NARROW, ONLY_WIDE };  // of tables
-
 // Solve examples by a kernel that knows its scores, its messages and its tables.
 struct Solver {
     const message_graph &g;
@@ -123,18 +121,15 @@ struct Solver {
         results.log_z[m] = repair.value(score(m), tau);
     }
 
-    bool is_narrow(int64_t m) const { return widest_range(g, score(m)) <= NARROW; }
-    bool all_narrow() const {
-        for (int64_t m = 0; m < examples.count; ++m)
-            if (!is_narrow(m)) return false;
-        return true;
-    }
-    // Solve the examples of one kind; without a kernel for narrow ones, there is only one kind.
-    template <class Kernel>
-    status solve_all(Kernel &kernel, Kind kind, const Arena &arena) {
+    // Solve all examples; those with narrow tables by a kernel for them, where there is one.
+    template <class Wide, class Narrow>
+    status solve_all(Wide &wide, Narrow *narrow, const Arena &arena) {
         if (arena.failed) return NO_MEMORY;
         for (int64_t m = 0; m < examples.count; ++m)
-            if (kind == ANY || is_narrow(m) == (kind == ONLY_NARROW)) solve(m, kernel);
+            if (narrow && widest_range(g, score(m)) <= NARROW)
+                solve(m, *narrow);
+            else
+                solve(m, wide);
         return OK;
     }
 };
