@@ -19,13 +19,13 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8932, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8922, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (893, r"oracles/"),
     "structures to oracle seam": (
         4379,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2741, r"mlestruct/inference/"),
+    "inference": (2738, r"mlestruct/inference/"),
     "learning": (
         3874,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -36,10 +36,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2795, r"mlestruct/estimators/"),
-    "families": (1704, r"mlestruct/families/"),
+    "families": (1699, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34158, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34168, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from mlestruct.families.contrastive.belief_optimisation import (
+    TOL,
     belief_optimisation,
-    bethe,
     cells,
     couplings,
+    descend,
     logits,
+    tables,
 )
 from mlestruct.inference.exact import exact
 from mlestruct.inference.mean_field import MeanFieldAscent
@@ -25,6 +27,13 @@ from tests.reference.cases import Fields
 from tests.reference.core import Got
 from tests.reference.factor_graphs import p1, pairwise
 from tests.reference.joint import joint_scores
+
+
+def bethe(batch: Batch[Any], scores: Array, a: Array) -> tuple[Array, Array, Array]:
+    """F of every example, ∂F/∂q of every node, and τ, at marginals q = σ(a)."""
+    graph = couplings(batch)
+    found = descend(graph, scores, a, graph.fixed >= 0, 0, TOL)
+    return found.after, found.slope, tables(graph, scores, a)
 
 
 def law_after_sweep(joint: Array, law: Array, order: Ints) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.structures.base import Array, Flags, Ints, Marks, as_numbers
+from mlestruct.structures.base import Array, Flags, Ints, Marks
 
 TOL = 1e-9
 STEPS = 10_000
@@ -90,14 +90,6 @@ def belief_optimisation(
     a = np.where(graph.fixed < 0, logits(q), CLIP * np.sign(graph.fixed - 0.5))
     found = descend(graph, scores, a, graph.fixed >= 0, steps, tol)
     return Stationary(-found.after, tables(graph, scores, found.a), found.residual, found.taken)
-
-
-def bethe(batch: Batch[FactorGraph], scores: Array, a: Array) -> tuple[Array, Array, Array]:
-    """F of every example, ∂F/∂q of every node, and τ, at marginals q = σ(a)."""
-    graph = couplings(batch)
-    scores, a = batch.vector(scores, "scores"), as_numbers(a, "a")
-    found = descend(graph, scores, a, graph.fixed >= 0, 0, TOL)
-    return found.after, found.slope, tables(graph, scores, a)
 
 
 def couplings(batch: Batch[FactorGraph]) -> Couplings:

@@ -10,13 +10,13 @@ import pytest
 import mlestruct as ms
 from mlestruct.families.contrastive.belief_optimisation import (
     belief_optimisation,
-    bethe,
     cells,
     logits,
 )
 from mlestruct.inference.exact import exact
 from mlestruct.inference.sum_product import SumProduct
 from mlestruct.structures.entropy import Entropy
+from tests.reference.contrastive import bethe
 
 W = [0.0, 1e-14, 1e-8, 1e-3, 0.5, 1.0, 3.0, 30.0, 300.0, 700.0]
 ENDS = [(0.3, 0.6), (0.5, 0.5), (1e-9, 0.9), (1e-12, 1e-12), (0.9999, 1e-4), (0.25, 0.75)]

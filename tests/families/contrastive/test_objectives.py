@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.families.contrastive.belief_optimisation import bethe, couplings, logits
+from mlestruct.families.contrastive.belief_optimisation import couplings, logits
 from mlestruct.families.contrastive.objectives import (
     BetheSteps,
     Contrastive,
@@ -21,6 +21,7 @@ from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners import contrastive
 from mlestruct.learners.primal import only_seen
 from mlestruct.structures.entropy import Entropy
+from tests.reference.contrastive import bethe
 
 LOOPY = ms.FactorGraph([2] * 4, [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
 MIXED = ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)])
