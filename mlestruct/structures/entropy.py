@@ -225,7 +225,8 @@ class Entropy:
     @cached_property
     def flat(self) -> bool:
         """True when there is no entropy at all (max-margin)."""
-        return not (self.a.any() or self.b.any() or self.mixed.a.any())
+        a, b, mixed = self._flat
+        return not (a.any() or b.any() or mixed.a.any())
 
     def __getstate__(self) -> dict[str, Any]:
         """What is copied and pickled: nothing that is made again."""
@@ -233,14 +234,14 @@ class Entropy:
 
     def each(self, tau: Array) -> Array:
         """H of every example."""
-        t, rest, views = self.views(tau)
-        own = self.a * _x_log_x(t)
-        if self.b.any():
-            own += self.b * _x_log_x(rest)
-        total, weight = self.batch.totals(own), self.mixed.a
-        if len(weight):
-            owner = np.repeat(np.arange(len(total)), np.diff(self.mixed.start))
-            total += np.bincount(owner, weight * _x_log_x(views), len(total))
+        (a, b, mixed), (t, rest, views) = self._flat, self.views(tau)
+        own = a * _x_log_x(t)
+        if b.any():
+            own += b * _x_log_x(rest)
+        total = self.batch.totals(own)
+        if len(mixed.a):
+            owner = np.repeat(np.arange(len(total)), np.diff(mixed.start))
+            total += np.bincount(owner, mixed.a * _x_log_x(views), len(total))
         return -total
 
     def grad(self, tau: Array) -> Array:
@@ -260,10 +261,8 @@ class Entropy:
 
     def views(self, tau: Array) -> tuple[Array, Array, Array]:
         """(coordinates, complements, mixed views) of τ."""
-        tau = self.batch.vector(tau, "tau")
-        if not len(self.mixed.a):
-            return tau, 1.0 - tau, self.mixed.c0
-        return tau, 1.0 - tau, self.mixed_matrix() @ tau + self.mixed.c0
+        tau, c0 = self.batch.vector(tau, "tau"), self._flat[2].c0
+        return tau, 1.0 - tau, self.mixed_matrix() @ tau + c0 if len(c0) else c0
 
     def drop(
         self, coordinates: NDArray[Any], complements: NDArray[Any], mixed: NDArray[Any]
@@ -286,10 +285,9 @@ class Entropy:
 
     def perturbs(self) -> NDArray[np.bool_]:
         """The coordinates whose score the gradient changes."""
-        touched = (self.a != 0) | (self.b != 0)
-        if len(self.mixed.a):
-            rows = np.repeat(self.mixed.a != 0, np.diff(self.mixed.ptr))
-            touched[self.mixed.place[rows]] = True
+        a, b, mixed = self._flat
+        touched = (a != 0) | (b != 0)
+        touched[mixed.place[np.repeat(mixed.a != 0, np.diff(mixed.ptr))]] = True
         return touched
 
 
