@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (8922, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (893, r"oracles/"),
     "structures to oracle seam": (
-        4379,
+        4368,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2738, r"mlestruct/inference/"),

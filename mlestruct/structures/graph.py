@@ -104,33 +104,43 @@ def table_sizes(cards: Ints, scope: Ints, start: Ints, more: float = 0.0) -> Int
     return sizes.astype(np.int64)
 
 
-def strides_of(cards: Ints, scope: Ints, start: Ints) -> Ints:
-    """How far apart in its table the states of a factor's variable are, by place in scopes."""
-    strides, order = np.ones(len(scope), dtype=np.int64), np.diff(start)
-    for back in range(2, int(order.max(initial=0)) + 1):
-        place = (start[1:] - back)[order >= back]
-        strides[place] = strides[place + 1] * cards[scope[place + 1]]
-    return strides
+class TableStructure(Structure):
+    """Labellings seen through tables: of each scope's variables, in C order as written."""
 
+    cards: Ints
+    scope: Ints
+    scope_start: Ints
+    node_start: Ints
+    table_start: Ints
 
-def agreements(
-    cards: Ints, scope: Ints, start: Ints, node_start: Ints, table_start: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """Triples (factor entry, node entry it agrees with, index into ``scope``), by entry."""
-    factor = np.repeat(np.arange(len(start) - 1), np.diff(table_start))
-    arity = np.diff(start)[factor]
-    first = np.cumsum(arity) - arity  # of every entry's triples
-    entry = np.repeat(np.arange(len(factor)), arity)
-    slot = np.arange(len(entry)) + (start[factor] - first)[entry]
-    local = (np.arange(len(factor)) + table_start[0] - table_start[factor])[entry]
-    state = local // strides_of(cards, scope, start)[slot] % cards[scope[slot]]
-    return entry + table_start[0], node_start[scope[slot]] + state, slot
+    @cached_property
+    def strides(self) -> Ints:
+        """How far apart in its table the states of a scope's variable are, by place in scopes."""
+        cards, start = self.cards[self.scope], self.scope_start
+        strides, order = np.ones(len(cards), dtype=np.int64), np.diff(start)
+        for back in range(2, int(order.max(initial=0)) + 1):
+            place = (start[1:] - back)[order >= back]
+            strides[place] = strides[place + 1] * cards[place + 1]
+        return strides
+
+    @cached_property
+    def below(self) -> tuple[Ints, Ints, Ints]:
+        """Triples (table entry, node entry it agrees with, index into ``scope``), by entry."""
+        start, first_entry = self.scope_start, self.table_start[0]
+        table = np.repeat(np.arange(len(start) - 1), np.diff(self.table_start))
+        arity = np.diff(start)[table]
+        first = np.cumsum(arity) - arity  # of every entry's triples
+        entry = np.repeat(np.arange(len(table)), arity)
+        slot = np.arange(len(entry)) + (start[table] - first)[entry]
+        local = (np.arange(len(table)) + first_entry - self.table_start[table])[entry]
+        state = local // self.strides[slot] % self.cards[self.scope[slot]]
+        return entry + first_entry, self.node_start[self.scope[slot]] + state, slot
 
 
 LARGE = 10_000  # coordinates above which a linear program takes too long to be asked repeatedly
 
 
-class FactorGraph(Structure):
+class FactorGraph(TableStructure):
     """Every labelling of variables with ``cards`` states: coordinates [node | factor tables].
 
     Factor tables are in C order over their scope as written. An outcome is one state per variable.
@@ -213,12 +223,6 @@ class FactorGraph(Structure):
         found.share = self.own_rho[inside]
         return found
 
-    @cached_property
-    def below(self) -> tuple[Ints, Ints, Ints]:
-        """Triples (factor entry, node entry it agrees with, index into ``scope``), by entry."""
-        start = self.scope_start
-        return agreements(self.cards, self.scope, start, self.node_start, self.table_start)
-
     def _spread(self, fixed: Flags) -> Flags:
         """A forced entry forces its nodes and forbids its rivals; a forbidden state its users."""
         if (fixed < 0).all():
@@ -280,11 +284,6 @@ class FactorGraph(Structure):
             within = np.add.reduceat(states[self.scope] * self.strides, self.scope_start[:-1])
             vector[self.table_start[:-1] + within] = 1.0
         return vector
-
-    @cached_property
-    def strides(self) -> Ints:
-        """How far apart in its table the states of a factor's variable are, by place in scopes."""
-        return strides_of(self.cards, self.scope, self.scope_start)
 
     def right(self, target: Array, outcome: ArrayLike) -> float:
         """The share of variables predicted right, among those known; NaN where none is known."""

@@ -29,7 +29,7 @@ from mlestruct.structures.base import (
 )
 from mlestruct.structures.graph import (
     FactorGraph,
-    agreements,
+    TableStructure,
     as_observed,
     as_states,
     check_cards,
@@ -90,7 +90,7 @@ def check_regions(cards: Ints, regions: list[tuple[int, ...]]) -> None:
     refuse(missing, lambda variable: f"variable {variable} is in no region")
 
 
-class RegionGraph(Structure):
+class RegionGraph(TableStructure):
     """Every labelling of variables with ``cards`` states, through one table per region.
 
     Coordinates are the regions' tables in the order given, each in C order over its variables as
@@ -123,7 +123,7 @@ class RegionGraph(Structure):
         self.scope, self.scope_start = end_to_end(self.regions)
         tables = table_sizes(self.cards, self.scope, self.scope_start)
         self.table_start = np.concatenate([[0], np.cumsum(tables)])
-        self.state_start = np.concatenate([[0], np.cumsum(self.cards)])
+        self.node_start = np.concatenate([[0], np.cumsum(self.cards)])
         self.n_nodes, self.size = len(self.cards), int(self.table_start[-1])
         self.fixed = as_fixed(self.size, fixed)
 
@@ -138,15 +138,9 @@ class RegionGraph(Structure):
         return np.repeat(np.arange(len(self.regions)), np.diff(self.table_start))
 
     @cached_property
-    def _slots(self) -> tuple[Ints, Ints, Ints]:
-        """Triples (entry, variable's state it stands for, index into ``scope``), by entry."""
-        where = self.state_start, self.table_start
-        return agreements(self.cards, self.scope, self.scope_start, *where)
-
-    @cached_property
     def _home(self) -> tuple[Ints, Ints]:
         """(entry, variable's state) of the first region that holds each variable."""
-        entry, place, slot = self._slots
+        entry, place, slot = self.below
         home = np.isin(slot, np.unique(self.scope, return_index=True)[1])
         return entry[home], place[home]
 
@@ -155,9 +149,9 @@ class RegionGraph(Structure):
 
     def _agreeing(self, states: Ints) -> Any:
         """Entries none of whose variables is in another state; −1 agrees with all."""
-        entry, place, _ = self._slots
+        entry, place, _ = self.below
         given = np.repeat(states, self.cards)
-        state = np.arange(len(given)) - np.repeat(self.state_start[:-1], self.cards)
+        state = np.arange(len(given)) - np.repeat(self.node_start[:-1], self.cards)
         other = (given >= 0) & (given != state)
         return np.bincount(entry[other[place]], minlength=self.size) == 0
 
@@ -165,8 +159,8 @@ class RegionGraph(Structure):
         """The most likely state of each variable; the outcome itself for a vertex."""
         entry, place = self._home
         weights = as_numbers(vector, "vector")[entry]
-        tables = np.bincount(place, weights=weights, minlength=int(self.state_start[-1]))
-        return np.array([tables[a:b].argmax() for a, b in pairwise(self.state_start)], np.int64)
+        tables = np.bincount(place, weights=weights, minlength=int(self.node_start[-1]))
+        return np.array([tables[a:b].argmax() for a, b in pairwise(self.node_start)], np.int64)
 
     def views(self) -> Views:
         over = [(p, c) for c, parents in enumerate(self._ancestors) for p in sorted(parents)]
@@ -238,7 +232,7 @@ class RegionGraph(Structure):
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Wrong variables, counted in the first region that holds each."""
         entry, place = self._home
-        true = self.state_start[:-1] + self.decode(vertex)
+        true = self.node_start[:-1] + self.decode(vertex)
         wrong = np.bincount(entry, weights=~np.isin(place, true), minlength=self.size)
         return wrong.astype(float), 0.0
 
