@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4368,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2738, r"mlestruct/inference/"),
+    "inference": (2718, r"mlestruct/inference/"),
     "learning": (
         3874,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -114,11 +114,6 @@ class MessageNewton:
         self.table = np.where(open_[nodes:], scaled, 0.0)
         self.open, self.inside = open_[:nodes], open_[nodes:]
 
-    def heat(self) -> float:
-        """How many times too large scores are to be mild."""
-        most = max((float(np.ptp(x)) for x in (self.score, self.table) if len(x)), default=0.0)
-        return max(1.0, most / MILD)
-
     def nodes(self, w: Array) -> Array:
         """Return q."""
         return _normal(np.where(self.open, w, -np.inf), self.start, self.node)
@@ -149,28 +144,21 @@ class MessageNewton:
         wrong = np.zeros(len(self.tables))
         np.maximum.at(wrong, self.factor[frees], np.abs(units * apart)[frees])
         ridge = np.maximum(RIDGE, STIFF * np.minimum(wrong, 1.0))[self.factor]
-        found = _solve(
-            (free, self._node_block(q[likeliest], unit), unit * slope),
-            (frees, self._slot_block(tau, marginal, units, ridge), self.count * units * apart),
-            (self.count / ratio, self.count * ratio),
-            at,
-        )
-        dq, du = unit * found[: len(q)], found[len(q) :] / units
-        rest = np.bincount(self.node, dq)[self.node] / q[likeliest]
-        return MessagePoint(np.where(free, dq / unit**2 + rest, 0.0), du), lacks
-
-    def _node_block(self, top: Array, unit: Array) -> Array:
-        """Entries of c Cov(q)⁻¹, which is diag(1 / q) + 1 / q of the likeliest state."""
-        a, b = self.at.node_first, self.at.node_second
-        return self.own[a] * ((a == b) + unit[a] * unit[b] / top[a])
-
-    def _slot_block(self, tau: Array, marginal: Array, units: Array, ridge: Array) -> Array:
-        """Entries of −c Cov(τ)."""
-        at = self.at
-        a, b = at.first, at.second
+        # c Cov(q)⁻¹ is diag(1 / q) + 1 / q of the likeliest state; the slots' blocks are −c Cov(τ).
+        i, j, a, b = at.node_first, at.node_second, at.first, at.second
+        own = self.own[i] * ((i == j) + unit[i] * unit[j] / q[likeliest][i])
         together = np.bincount(at.pair, tau[at.pair_entry], len(a))
         covariance = (together - marginal[a] * marginal[b]) / (units[a] * units[b])
-        return -self.count[a] * (covariance + ridge[a] * (a == b))
+        slots = -self.count[a] * (covariance + ridge[a] * (a == b))
+        n, below = len(q), len(q) + np.arange(len(at.state))
+        rows = np.concatenate([i, n + a, at.state, below])
+        columns = np.concatenate([j, n + b, below, at.state])
+        values = np.concatenate([own, slots, self.count / ratio, self.count * ratio])
+        right = np.concatenate([unit * slope, self.count * units * apart])
+        found = _solve(np.concatenate([free, frees]), rows, columns, values, right)
+        dq, du = unit * found[:n], found[n:] / units
+        rest = np.bincount(self.node, dq)[self.node] / q[likeliest]
+        return MessagePoint(np.where(free, dq / unit**2 + rest, 0.0), du), lacks
 
     def run(self, x: MessagePoint, t: float, tol: float, most: int) -> tuple[MessagePoint, float]:
         """Take steps until nothing lacks more than ``tol``, or until they gain nothing."""
@@ -192,7 +180,8 @@ class MessageNewton:
 
     def follow(self) -> tuple[MessagePoint, float]:
         """Follow the optima from mild scores to these."""
-        t = 1.0 / self.heat()
+        scores = (self.score, self.table)
+        t = min(1.0, MILD / max(max(float(np.ptp(x)) for x in scores if len(x)), MILD))
         x = MessagePoint(np.zeros(len(self.score)), np.zeros(len(self.at.state)))
         while t < 1.0 and not late():
             x, _ = self.run(x, t, NEAR, FEW)
@@ -224,36 +213,22 @@ def settle(
     return message, np.where(newton.open, best.w, belief), tau, lacks
 
 
-def _solve(
-    nodes: tuple[Flags, Array, Array],
-    slots: tuple[Flags, Array, Array],
-    between: tuple[Array, Array],
-    at: SlotLayout,
-) -> Array:
+def _solve(free: Flags, rows: Ints, columns: Ints, values: Array, right: Array) -> Array:
     """Solve the system in its free unknowns, with one step of refinement; others are 0."""
     from scipy.sparse.linalg import splu
 
-    free = np.concatenate([nodes[0], slots[0]])
-    n, m = len(nodes[0]), len(slots[0])
-    below = n + np.arange(m)
-    rows = np.concatenate([at.node_first, n + at.first, at.state, below])
-    columns = np.concatenate([at.node_second, n + at.second, below, at.state])
-    values = np.concatenate([nodes[1], slots[1], *between])
-    inside = free[rows] & free[columns]
-    number = np.cumsum(free) - 1
-    where = (number[rows[inside]], number[columns[inside]])
-    size = int(free.sum())
-    found = np.zeros(n + m)
+    found, size, number = np.zeros(len(free)), int(free.sum()), np.cumsum(free) - 1
     if not size:
         return found
+    inside = free[rows] & free[columns]
+    where = (number[rows[inside]], number[columns[inside]])
     matrix = sp.csc_array((values[inside], where), shape=(size, size))
-    right = np.concatenate([nodes[2], slots[2]])[free]
     try:
         factors = splu(matrix, permc_spec="MMD_ATA")  # 2/3 of the default's time on grids
     except RuntimeError:  # singular to the last digit
-        return np.full(n + m, np.nan)
-    x = factors.solve(right)
-    found[free] = x + factors.solve(right - matrix @ x)
+        return np.full(len(free), np.nan)
+    x = factors.solve(right[free])
+    found[free] = x + factors.solve(right[free] - matrix @ x)
     return found
 
 
