@@ -25,7 +25,7 @@ from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.layouts import neighbours
 from mlestruct.inference.sampling import random_labelling, swept
 from mlestruct.learning.dual import interior
-from mlestruct.learning.lbfgs import WeightDescent
+from mlestruct.learning.minimise import WeightDescent
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.storage.trees import Tree

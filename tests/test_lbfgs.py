@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from mlestruct.learning.lbfgs import LBFGS, Kinks
+from mlestruct.learning.minimise import LBFGS, Kinks
 from tests.reference.descents import minimise
 
 

@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2718, r"mlestruct/inference/"),
     "learning": (
-        3874,
+        3866,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1484, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1699, r"mlestruct/families/"),
     "extras": (1552, r"mlestruct/"),
 }
-RAW = {"tests": 34168, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34169, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -30,7 +30,7 @@ from mlestruct.estimators.labels import Table, numbered, tied_contrasts, tied_na
 from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
-from mlestruct.learning.tied import padded
+from mlestruct.learning.tied import EIGHT
 from mlestruct.native._door import (
     AttributeRows,
     Sequences,
@@ -171,7 +171,7 @@ class SequenceModel(Labelled):
         if np.abs(data).max(initial=0.0) > HUGE:
             return None  # what refuses such features says so
         states, rules = len(self.classes_), self._rules
-        node = np.zeros((len(start) - 1, padded(states)))
+        node = np.zeros((len(start) - 1, -(-states // EIGHT) * EIGHT))
         given = AttributeRows(len(node), self.n_features_in_, start, index, data)
         pair = self._add_weights(given, states, node)
         pair[rules.pairs] = -np.inf

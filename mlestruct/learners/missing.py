@@ -16,15 +16,16 @@ import numpy as np
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
 from mlestruct.inference import marginals
+from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.proof import infer, relaxed, unsearchable
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Start, Wraps
 from mlestruct.learners.convex import Learner
 from mlestruct.learning.dual import Certificate
-from mlestruct.learning.lbfgs import descents
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.minimise import minimise, part_of
-from mlestruct.learning.problem import Difference, Proof, SurrogateProblem
+from mlestruct.learning.minimise import descents, minimise
+from mlestruct.learning.problem import Difference, LikelihoodPart, Proof, SurrogateProblem
+from mlestruct.learning.tied import tied
 from mlestruct.oracle import Validated, resolve
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch, pinned
@@ -126,13 +127,16 @@ class PartlySeen:
         """Minus the likelihood of what was seen."""
         assert self.full is not None
         assert self.clamped is not None
-        known = replace(self.dual, batch=self.seen)
-        more, less = part_of(self.dual, self.full), part_of(known, self.clamped)
-        part = Difference(batch=more.batch, more=more, less=less)
+        known = {"features": self.dual.features, "entropy": self.dual.entropy}
+        parts: list[Any] = []
+        for one, by in ((self.dual.batch, self.full), (self.seen, self.clamped)):
+            part = LikelihoodPart(batch=one, bias=one.bias, routine=by, **known)  # type: ignore[arg-type]
+            parts.append(tied(part) if isinstance(by, ForwardBackward) else part)
+        whole = Difference(batch=self.dual.batch, more=parts[0], less=parts[1])
         batch, features, ridge = self.dual.batch, self.dual.features, self.dual.regulariser
         steps = descents(batch, features, ridge, self.full.alike, dear=not self.full.exact)
         coarse = max(self.full.first, self.clamped.first)
-        problem = SeenLikelihood(part, ridge, engine, steps, coarse, 1)
+        problem = SeenLikelihood(whole, ridge, engine, steps, coarse, 1)
         problem.partly, problem.bound = self, str(self.dual.entropy.bound)
         return problem
 

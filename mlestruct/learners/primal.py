@@ -23,9 +23,8 @@ from mlestruct.inference.exact import ExactSums
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
 from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
-from mlestruct.learning.lbfgs import SlopeDescent, WeightDescent, descents
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.minimise import minimise
+from mlestruct.learning.minimise import SlopeDescent, WeightDescent, descents, minimise
 from mlestruct.learning.problem import (
     Difference,
     Head,

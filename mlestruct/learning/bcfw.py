@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
 
@@ -56,9 +56,11 @@ class BCFW(SolverSettings):
     checkpoint: AnyCheckpoint = None
     keep: Keep = "best"
     name = "bcfw"
+    LEAST: ClassVar[dict[str, int]] = {"rounds": 0, "every": 1, "random_state": 0}
+    KINDS: ClassVar[dict[str, Any]] = {"draw": Draw, "keep": Keep}
 
     def __post_init__(self) -> None:
-        self.check({"rounds": 0, "every": 1, "random_state": 0}, draw=Draw)
+        super().__post_init__()
         if self.fixed and self.centre:
             raise ValueError("fixed steps follow no objective, so a centre cannot help them")
 

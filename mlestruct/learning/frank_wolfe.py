@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from time import perf_counter as clock
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -55,15 +55,18 @@ Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
 class SolverSettings:
     """What settings of Frank-Wolfe and of BCFW share."""
 
-    def check(self: Any, least: dict[str, int], **kinds: Any) -> None:
-        """Raise a ValueError for a number below its ``least``, or a word that is none of a kind."""
-        for name, fewest in least.items():
+    LEAST: ClassVar[dict[str, int]] = {"rounds": 0}
+    KINDS: ClassVar[dict[str, Any]] = {"keep": Keep}
+
+    def __post_init__(self: Any) -> None:
+        """Raise a ValueError for a number below its least, or a word that is none of a kind."""
+        for name, fewest in self.LEAST.items():
             as_count(getattr(self, name), name, fewest)
         for name in ("tol", "calls", "seconds"):
             limit = getattr(self, name)
             if (limit is not None or name == "tol") and not as_numbers(limit, name) >= 0:
                 raise ValueError(f"{name} is {limit}; it must be 0 or more")
-        for name, kind in {**kinds, "keep": Keep}.items():
+        for name, kind in self.KINDS.items():
             if (given := getattr(self, name)) not in get_args(kind):
                 raise ValueError(f"{name} is one of {', '.join(get_args(kind))}, not {given!r}")
 
@@ -129,9 +132,8 @@ class FrankWolfe(SolverSettings):
     centre: bool = True
     keep: Keep = "best"
     name = "frank_wolfe"
-
-    def __post_init__(self) -> None:
-        self.check({"rounds": 0, "shards": 1, "workers": 1}, step=Step)
+    LEAST: ClassVar[dict[str, int]] = {"rounds": 0, "shards": 1, "workers": 1}
+    KINDS: ClassVar[dict[str, Any]] = {"step": Step, "keep": Keep}
 
     def on(
         self,

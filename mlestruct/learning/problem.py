@@ -21,7 +21,6 @@ from mlestruct.features import Features
 from mlestruct.inference.proof import infer, products
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.dual import Certificate
-from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle
 from mlestruct.storage.trees import Tree
@@ -148,11 +147,6 @@ class Part:
 
     def unpack(self, tree: Tree) -> Any:
         return None
-
-    def split(self) -> list[Part]:
-        """As many parts as the batch's size is worth, whatever works on them."""
-        count = int(np.clip(self.batch.size // SHARD, 1, MOST))
-        return [self] if count == 1 else [self.select(one) for one in self.batch.shards(count)]
 
     def halves(self, arguments: tuple[Any, ...]) -> list[tuple[Part, tuple[Any, ...]]]:
         """The two halves of the examples with what they are asked; a single one has none."""
@@ -336,11 +330,14 @@ class Problem:
         part: Part,
         regulariser: Regulariser,
         engine: Engine,
-        steps: Callable[..., WeightDescent],
+        steps: Callable[..., Any],
         coarse: float = 0.0,
         restarts: int = 0,
     ) -> None:
-        parts = part.split()
+        count = int(np.clip(part.batch.size // SHARD, 1, MOST))  # whatever works on the parts
+        parts = [part]
+        if count > 1:
+            parts = [part.select(one) for one in part.batch.shards(count)]
         self.regulariser, self.steps, self.restarts = regulariser, steps, restarts
         self.examples, self.count = len(part.batch), len(parts)
         self.running = engine.open(parts)

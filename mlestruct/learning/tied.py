@@ -25,11 +25,6 @@ from mlestruct.structures.graph import FactorGraph
 EIGHT = 8  # numbers that kernels take side by side
 
 
-def padded(states: int) -> int:
-    """Return the next multiple of eight."""
-    return -(-states // EIGHT) * EIGHT
-
-
 def tied(part: LikelihoodPart) -> LikelihoodPart:
     """The part by sums over positions, where its chains have one table of transitions.
 
@@ -101,12 +96,12 @@ class Work:
         self.nodes, start, self.states = tied.nodes, tied.node_start, tied.states
         self.d, self.split = len(index), int(np.searchsorted(index, tied.split))
         self.moves, self.edge = index[self.split :] - tied.split, part.edge
-        self.weight, width = batch.weight, padded(self.states)
+        self.weight, width = batch.weight, -(-self.states // EIGHT) * EIGHT  # whole eights
         self.scores = np.empty((int(start[-1]), width))
         self.chains = Sequences(len(batch), start, len(self.scores), self.states, width)
         self.lists: SharedWeights | None = None
         if few:
-            self._list(index)
+            self._list(index, width)
         closed = [np.flatnonzero(~_open(one)[0].ravel()) for one in batch.structures]
         shut = [closed[k] + s * self.states for k, s in zip(batch.which, start, strict=False)]
         position, state = np.divmod(np.concatenate(shut), self.states)
@@ -120,9 +115,9 @@ class Work:
         self.scores[:, : self.states] = node * np.repeat(self.weight, np.diff(start))[:, None]
         self.observed = self._pull(pair)
 
-    def _list(self, index: Ints) -> None:
+    def _list(self, index: Ints, width: int) -> None:
         """List the allowed weights of every position's attributes."""
-        csr, states, width = sp.csr_array(self.nodes), self.states, padded(self.states)
+        csr, states = sp.csr_array(self.nodes), self.states
         attribute, positions = csr.indices, csr.shape[0]
         first = np.searchsorted(index, np.arange(csr.shape[1] + 1) * states)
         label, count = (index[: self.split] % states).astype(np.int32), np.diff(first)

@@ -8,9 +8,8 @@ import numpy as np
 
 from mlestruct.engine import Serial
 from mlestruct.learning.dual import Certificate
-from mlestruct.learning.lbfgs import WeightDescent
 from mlestruct.learning.loop import Loop
-from mlestruct.learning.minimise import minimise
+from mlestruct.learning.minimise import WeightDescent, minimise
 from mlestruct.learning.problem import Proof, SurrogateProblem, Value
 from mlestruct.learning.regulariser import Regulariser
 
@@ -22,10 +21,7 @@ class Stale:
     """½‖θ − best‖², and when warm a slope that leads away from θ = ``best`` at falling values."""
 
     lies: float
-    batch = ()
-
-    def split(self):
-        return [self]
+    batch = np.zeros(0)
 
     def evaluate(self, theta, tol, asked):
         off, asked = theta - BEST, (asked or 0) + 1

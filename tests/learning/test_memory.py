@@ -9,8 +9,8 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.learning.frank_wolfe import OraclePart, OracleRun
-from mlestruct.learning.lbfgs import LBFGS
 from mlestruct.learning.loop import Loop
+from mlestruct.learning.minimise import LBFGS
 from mlestruct.learning.problem import Part, Problem
 
 KINDS = Part, Problem, Loop, LBFGS, OraclePart, OracleRun, ms.Batch

@@ -9,7 +9,7 @@ import mlestruct as ms
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import solve
 from mlestruct.inference.forests import ForwardBackward
-from mlestruct.learning.tied import padded
+from mlestruct.learning.tied import EIGHT
 from mlestruct.native._door import (
     AttributeRows,
     ChainShape,
@@ -51,7 +51,7 @@ def test_chains_write_their_own_coordinates_and_no_others(seed):
 def draw_sequences(rng, states):
     """Sequences of drawn lengths, and rows of padded scores."""
     start = np.concatenate([[0], np.cumsum(rng.permutation(LENGTHS))])
-    node = np.full((start[-1], padded(states)), -np.inf)
+    node = np.full((start[-1], -(-states // EIGHT) * EIGHT), -np.inf)
     node[:, :states] = rng.standard_normal((len(node), states))
     return Sequences(len(LENGTHS), start, len(node), states, node.shape[1]), node
 
@@ -123,7 +123,7 @@ def test_weights_of_attributes_add_up_as_a_product_of_matrices(states, rng):
     row, index = np.nonzero(dense)
     start = np.searchsorted(row, np.arange(7))
     given = AttributeRows(6, 5, start, index.astype(np.int32), dense[row, index])
-    theta, width = rng.standard_normal((5, states)), padded(states)
+    theta, width = rng.standard_normal((5, states)), -(-states // EIGHT) * EIGHT
     score = np.zeros((6, width))
     add_weights(given, states, width, theta.ravel(), score)
     np.testing.assert_allclose(score[:, :states], dense @ theta, atol=1e-13)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.learning.lbfgs import LBFGS, Function, Kinks
 from mlestruct.learning.loop import Found
+from mlestruct.learning.minimise import LBFGS, Function, Kinks
 from mlestruct.structures.base import Array
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mlestruct import Batch, Certificate
 from mlestruct.learning.dual import Dual
-from mlestruct.learning.lbfgs import LBFGS
 from mlestruct.learning.loop import NONE, Found, Loop
+from mlestruct.learning.minimise import LBFGS
 from mlestruct.limits import OutOfTime
 from mlestruct.structures.base import Array
 from mlestruct.structures.regions import Cover
