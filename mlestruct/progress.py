@@ -1,22 +1,21 @@
-"""A progress bar over a fit's rounds: in terminals and notebooks, for fits that take a while."""
+"""Progress bars for what takes a while, where somebody sits at a terminal or a notebook."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from time import perf_counter as clock
 from typing import Any
 
-from mlestruct.learning.loop import Found
-from mlestruct.statistics.watch import watched
-
 WORTH_SHOWING = 2.0  # expected seconds
+SOON = 0.1  # of these, after which the expectation of a watch counts
 
 
-Show = bool | Callable[[Found], None] | None
+Show = bool | Callable[[Any], None] | None
 """A bar or none, whichever suits (None), or a function that is told of every round instead."""
 
 
-def watcher(name: str, show: Show = None) -> Callable[[Found], object] | None:
+def watcher(name: str, show: Show = None) -> Callable[[Any], object] | None:
     """What is told of every round: a bar, the function that ``show`` is, or nothing."""
     if callable(show):
         return show
@@ -35,7 +34,7 @@ class Bar:
         self.name, self.always = name, always
         self.bar: Any = None
 
-    def __call__(self, state: Found) -> None:
+    def __call__(self, state: Any) -> None:
         examples = max(state.examples, 1)
         pace = (state.asking or state.seconds) / max(state.calls, 1)  # seconds a call
         expected = state.rounds * examples * pace
@@ -56,3 +55,45 @@ class Bar:
         if state.done:
             self.bar.close()
             self.bar = None
+
+
+class Watch:
+    """Called with how many of about ``total`` equal parts are done; ``with`` closes the bar.
+
+    It says nothing where all is done quickly, or nobody sits at a terminal or a notebook, and
+    before a ``total`` is known.
+    """
+
+    def __init__(self, what: str, total: int = 0) -> None:
+        self.what, self.total, self.done = what, total, 0
+        self.began = clock()
+        self.bar: Any = None
+
+    def __call__(self, count: int) -> None:
+        self.done += count
+        if self.bar is not None:
+            self.bar.update(count)
+            return
+        spent = clock() - self.began
+        seconds = spent * self.total / self.done
+        if seconds > WORTH_SHOWING and spent > SOON * WORTH_SHOWING and watched():
+            from tqdm.auto import tqdm
+
+            sys.stderr.write(f"mlestruct: {self.what}, about {seconds:.2g} s\n")
+            sys.stderr.flush()
+            self.bar = tqdm(total=self.total, initial=self.done, file=sys.stderr)
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+def watched() -> bool:
+    """Whether somebody sits at a terminal or a notebook, and this is not one of several workers."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        return False
+    return "ipykernel" in sys.modules or bool(sys.stderr and sys.stderr.isatty())

@@ -30,14 +30,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
         3866,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1484, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1451, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         6967,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2795, r"mlestruct/estimators/"),
+    "estimators": (2789, r"mlestruct/estimators/"),
     "families": (1699, r"mlestruct/families/"),
-    "extras": (1552, r"mlestruct/"),
+    "extras": (1579, r"mlestruct/"),
 }
 RAW = {"tests": 34169, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")

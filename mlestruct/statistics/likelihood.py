@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from mlestruct.features import Features
 from mlestruct.limits import check
-from mlestruct.statistics.watch import Watch
+from mlestruct.progress import Watch
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 

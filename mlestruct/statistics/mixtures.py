@@ -20,7 +20,7 @@ from mlestruct.limits import check, parts
 from mlestruct.native._door import AnswerPool, MixtureViews, climb
 from mlestruct.native._door import Mixtures as Rows
 from mlestruct.oracle import Validated, resolve
-from mlestruct.statistics.watch import Watch
+from mlestruct.progress import Watch
 from mlestruct.structures.base import Array, Ints, Structure
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy, Rho

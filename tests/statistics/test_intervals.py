@@ -286,10 +286,10 @@ def test_nearly_nothing_between_units_is_no_interval_of_nan(seed):
 def test_a_long_search_is_announced(rng, monkeypatch, capsys):
     batch, features = drawn(STRUCTURES["perfect"], 4, rng)
     asked = problem(batch, features, summed=True)
-    monkeypatch.setattr("mlestruct.statistics.watch.WORTH_SAYING", 0.0)
+    monkeypatch.setattr("mlestruct.progress.WORTH_SHOWING", 0.0)
     intervals(asked, NAMES)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("mlestruct.statistics.watch.watched", lambda: True)
+    monkeypatch.setattr("mlestruct.progress.watched", lambda: True)
     intervals(asked, NAMES)
     said = capsys.readouterr().err
     assert said.startswith("mlestruct: looking for intervals, about ")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mlestruct import Batch, FactorGraph
 from mlestruct.errors import not_fitted
 from mlestruct.estimators.examples import given_of
-from mlestruct.estimators.params import Parameters
+from mlestruct.estimators.trainable import Parameters
 from mlestruct.families.joint.prediction import (
     Mixture,
     Prediction,
