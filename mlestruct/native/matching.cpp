@@ -37,6 +37,7 @@ constexpr int64_t BRIEF = 100, NEARBY = 500;  // sweeps of a cooler example; fro
 constexpr double SOFT = 1e-11;  // at rho = 0 the slacks' entropy weighs this, and moves no digit
 constexpr double NEARER = 0.1;  // of a slack's price a step leaves: beyond lie slacks above one
 constexpr double NEAR = 1e-3;   // of tau = 1, where 1 - tau comes from the equation tau solves
+constexpr int64_t TURNS = 500;  // of a Newton step's system, whose direction then serves as it is
 constexpr int IDLE = 5;         // steps that lower neither value nor error: they are rounding's
 constexpr double LONGEST = 20.0, FAR = 100.0;  // nats: of a step, and until the kernel is made anew
 constexpr double LITTLE[] = {0.0, 1e-12, 1e-9, 1e-6, 1e-3};  // of the centre, for mending degrees
@@ -292,7 +293,7 @@ struct Scaling {
             work.ground[v] += magnitude(work.gap[v]) / LONGEST;
         product<true, true>(g, work.curvature, work.one, work.right);
         const System system{g, work, work.curvature, work.right, work.ground, work.moving};
-        return system.conjugate(work.gap, work.p, smaller(0.1, worst));
+        return system.conjugate(work.gap, work.p, smaller(0.1, worst), TURNS);
     }
 
     // Move by so much of the direction from the factors in work.old.
@@ -486,7 +487,7 @@ struct Repair {
             }
             if (worst <= 1e-14) break;
             const System system{g, work, tau, degree, none, work.moving};
-            system.conjugate(r, p, 3e-7);
+            system.conjugate(r, p, 3e-7, INT64_MAX);
             each_eight(g, [&](const Eight &e) {
                 e.put(tau, e.edges(tau) * (1.0 + e.tails(p) + e.heads(p)));
             });

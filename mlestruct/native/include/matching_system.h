@@ -16,7 +16,8 @@ struct System {
 
     // Conjugate gradients, which stop once g^T z of the residual g and its preconditioned z is
     // below the start's times share^2: a share that falls with the error keeps Newton's convergence
-    // quadratic. `right`, zero at nodes that do not move, is used up. Return the turns.
+    // quadratic. `right`, zero at nodes that do not move, is used up. Return the turns, at
+    // most so many.
     //
     // An edge of weight w that is nearly all of both its ends' leaves the direction (1, -1) nearly
     // free. So the preconditioner has a 2 x 2 block for each pair of partners. With a_v = ground_v
@@ -27,7 +28,7 @@ struct System {
     // and z_v = g_v / a_v at nodes without a partner. The a_v are sums, never differences of w and
     // a degree, and a product with the matrix takes w (d_u + d_v) by itself: both keep all digits
     // of an a_v that is 1e-15 times w.
-    int64_t conjugate(double *r, double *p, double share) const {
+    int64_t conjugate(double *r, double *p, double share, int64_t most) const {
         const int64_t n = g.nodes;
         double *d = work.d, *q = work.q, *z = work.z;
         const bool paired = split_off_partners();
@@ -36,7 +37,7 @@ struct System {
         for (int64_t v = 0; v < n; ++v) d[v] = z[v];
         const double goal = larger(share * share, 1e-26) * rr;
         int64_t turns = 0;
-        while (rr > goal && rr > 1e-40 && turns < 2 * n + 10) {
+        while (rr > goal && rr > 1e-40 && turns < most && turns < 2 * n + 10) {
             ++turns;
             product<true, true>(g, weight, d, q);
             double curve = 0.0;
