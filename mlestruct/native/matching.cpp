@@ -105,6 +105,7 @@ struct Scaling {
     Work &work;
     double residual;
     bool cut = false, exact = true;
+    int64_t sweep = 0, taken = 0;  // now, and when the kernel was last made
 
     // Move the factors into the prices.
     void take_factors() {
@@ -124,6 +125,7 @@ struct Scaling {
             e.put(at.tau, exponential(smaller(log, row_of(600.0))));
         });
         cut = largest(most) > 600.0;
+        taken = sweep;
     }
 
     // The kernel becomes tau, the factors go into the prices; return the largest tau.
@@ -379,7 +381,7 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     const double quick = at.c == 0.0 ? 0.2 : 0.02;
     double worst = INF, before = INF, least = INF;
     bool damped = false;
-    int64_t sweep = 0, taken = 0, idle = 0, patience = PATIENCE, next = PATIENCE;
+    int64_t &sweep = scaling.sweep, idle = 0, patience = PATIENCE, next = PATIENCE;
     while (sweep < sweeps && idle <= IDLE) {
         ++sweep;
         if (g.two_sided) {
@@ -394,25 +396,20 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
             damped = !damped && worst > 0.9 * before;
         }
         if (!(worst > residual)) {
-            if (!scaling.cut || (sweep == taken + 1 && !scaling.exact)) break;
+            if (!scaling.cut || (sweep == scaling.taken + 1 && !scaling.exact)) break;
             // Fitted is a kernel that was cut: prices of the scores' own lie further on.
             scaling.absorb();
-            taken = sweep;
         } else if (sweep >= next && worst > quick * before) {
             worst = scaling.polish(at.c < 0.0 ? 5 : 50, report);
             if (at.c < 0.0 || (worst <= residual && !scaling.cut)) break;
             scaling.absorb();
-            taken = sweep;
             idle = worst < 0.9 * least ? 0 : idle + 1;
             patience = idle ? 2 * patience : PATIENCE;
             next = sweep + patience;
             least = smaller(worst, least);
         }
         before = worst;
-        if (scaling.far()) {
-            scaling.absorb();
-            taken = sweep;
-        }
+        if (scaling.far()) scaling.absorb();
     }
     report[0] = worst;
     report[1] = static_cast<double>(sweep);

@@ -125,11 +125,9 @@ def _refusal(graph: FactorGraph, example: str, score: Array, refused: int, at: i
     if refused == 3:
         table = score[graph.entry(at, (0, 0)) :][:4].reshape(2, 2).tolist()
         return ValueError(f"{example}, {edge} is not submodular: p00 + p11 < p01 + p10 for {table}")
-    node = f"both states of node {at} are forbidden"
-    why = {1: node, 2: f"all of {edge} is forbidden"}.get(
-        refused, "every answer uses a forbidden entry"
-    )
-    return Infeasible(f"{example}: {graph.impossible() or why}")
+    shut = {1: f"both states of node {at} are forbidden", 2: f"all of {edge} is forbidden"}
+    why = graph.impossible() or shut.get(refused, "every answer uses a forbidden entry")
+    return Infeasible(f"{example}: {why}")
 
 
 def _pymaxflow() -> ModuleType:
