@@ -185,7 +185,7 @@ def blocks_of(
     observed: Observed, people: People, what: str = "learn from"
 ) -> tuple[list[ObservedGroup], list[str]]:
     """Examples by group; and in words who is left out of them."""
-    blocks, alone = [], 0
+    blocks, alone, everybody = [], 0, len(people.ids)
     group = people.group_of[observed.rows[:, 0]]
     for k, whole in enumerate(people.groups):
         pairs = observed.rows[group == k]
@@ -194,7 +194,7 @@ def blocks_of(
             members = np.sort(pairs.ravel())
             blocks.append(ObservedGroup(whole, members, np.searchsorted(members, pairs)))
     counts = (
-        (len(people) - 2 * len(observed.rows), f"of {len(people)} people are in no pair"),
+        (everybody - 2 * len(observed.rows), f"of {everybody} people are in no pair"),
         (alone, "pairs are alone in their group"),
     )
     notes = [f"left out: {count} {why}" for count, why in counts if count]

@@ -76,11 +76,15 @@ class People:
                 wrong.append(str(error))
         refuse([*wrong, *without(table, group_columns)])
         codes = np.stack(columns, axis=1) if columns else np.empty((len(ids), 0), dtype=np.int64)
-        notes += [*_silent(table, ids, codes, answers), *spelled_twice(table, group_columns)]
+        nothing = np.array([len(known.levels) for known in answers])
+        silent = np.flatnonzero((codes == nothing).all(axis=1))
+        if len(answers) > 1 and len(silent):  # such as a line of totals or a remark below a list
+            first = person(table, ids, int(silent[0]), answers[0].column)
+            notes.append(
+                f"answered no question: {len(silent)}, the first {first}; are these people?"
+            )
+        notes += spelled_twice(table, group_columns)
         return cls(table, ids, codes, groups_of(table, group_columns), tuple(notes))
-
-    def __len__(self) -> int:
-        return len(self.ids)
 
     @cached_property
     def row(self) -> dict[Any, int]:
@@ -89,7 +93,7 @@ class People:
     @cached_property
     def group_of(self) -> Ints:
         """The number of each person's group."""
-        out = np.empty(len(self), dtype=np.int64)
+        out = np.empty(len(self.ids), dtype=np.int64)
         for number, group in enumerate(self.groups):
             out[group.members] = number
         return out
@@ -179,16 +183,6 @@ def without(table: Table, columns: Sequence[str]) -> list[str]:
         for name, rows in gone.items()
         for fault in some(f"{table.at(row, name)} has no {name!r}" for row in rows)
     ]
-
-
-def _silent(table: Table, ids: list[Any], codes: Ints, answers: Sequence[Answers]) -> list[str]:
-    """Rows without any answer, such as a line of totals or a remark below a list."""
-    nothing = np.array([len(known.levels) for known in answers])
-    rows: Ints = np.flatnonzero((codes == nothing).all(axis=1))
-    if len(answers) < 2 or not len(rows):
-        return []
-    first = person(table, ids, int(rows[0]), answers[0].column)
-    return [f"answered no question: {len(rows)}, the first {first}; are these people?"]
 
 
 def groups_of(table: Table, columns: Sequence[str]) -> tuple[Group, ...]:
