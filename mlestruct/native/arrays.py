@@ -53,7 +53,6 @@ def _refused(
 
 
 doubles = _check_of(np.float64, "double")
-floats = _check_of(np.float32, "float")
 integers = _check_of(np.int64, "int64_t")
 small_integers = _check_of(np.int32, "int32_t")
 tiny_integers = _check_of(np.int8, "int8_t")

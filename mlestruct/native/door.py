@@ -25,7 +25,6 @@ TYPES = {  # of C, of arrays in annotations, and the check
     "int32_t": ("NDArray[np.int32]", "small_integers"),
     "int8_t": ("NDArray[np.int8]", "tiny_integers"),
     "uint8_t": ("NDArray[np.uint8]", "octets"),
-    "float": ("NDArray[np.float32]", "floats"),
     "bool": ("Marks", "marks"),
 }
 SCALARS = {"double": "float", "bool": "bool"}
@@ -37,6 +36,7 @@ FUNCTION = re.compile(
     + r"\((?P<body>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*;",
     re.S,
 )
+NOTE = r"\b{}\(((?:[^()]|\([^()]*\))*)\)"  # brackets with brackets inside
 PART = re.compile(
     r"(?P<const>const\s+)?(?:struct\s+)?(?P<type>\w+)\s*(?P<star>\*)?\s*(?P<name>\w+)(?P<notes>.*)",
     re.S,
@@ -93,25 +93,13 @@ class Declaration:
 
 def _bracket(notes: str, name: str) -> str | None:
     """Return what stands in the brackets of an annotation."""
-    found = re.search(rf"\b{name}\(", notes)
-    return notes[found.end() : _closing(notes, found.end())] if found else None
-
-
-def _closing(text: str, start: int) -> int:
-    """Return where the bracket closes that was opened just before ``start``."""
-    depth = 1
-    for at in range(start, len(text)):
-        depth += {"(": 1, ")": -1}.get(text[at], 0)
-        if depth == 0:
-            return at
-    raise ValueError(f"a bracket is not closed: {text[start:]!r}")
+    found = re.search(NOTE.format(name), notes)
+    return found[1] if found else None
 
 
 def _without_notes(text: str) -> str:
     """Return the declarations as C knows them."""
-    while found := re.search(r"\b(?:N|BELOW)\(", text):
-        text = text[: found.start()] + text[_closing(text, found.end()) + 1 :]
-    return re.sub(r"\bMAYBE\b", "", text)
+    return re.sub(NOTE.format("(?:N|BELOW)") + r"|\bMAYBE\b", "", text)
 
 
 def class_name(name: str) -> str:
@@ -120,12 +108,7 @@ def class_name(name: str) -> str:
 
 
 def _parts(body: str, separator: str) -> list[Declaration]:
-    texts, depth, start = [], 0, 0
-    for at, letter in enumerate(body + separator):
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == separator and depth == 0:
-            texts.append((body + separator)[start:at])
-            start = at + 1
+    texts = re.split(separator + r"(?![^()]*\))", body)  # none within brackets
     return [Declaration.of(text) for text in texts if text.strip() not in ("", "void")]
 
 
