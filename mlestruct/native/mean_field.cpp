@@ -56,6 +56,18 @@ struct MeanField {
         return moved;
     }
 
+    // Move the nodes that are not known, until none moves by more than the tolerance; write the
+    // tables, and return the value.
+    double ascend(const bool *known, double damping, double tol, int64_t sweeps, double *q) const {
+        double moved = INF;
+        for (int64_t sweep = 0; sweep < sweeps && !(moved <= tol); ++sweep) {
+            moved = 0.0;
+            for (int64_t i = 0; i < g.nodes; ++i)
+                if (!known || !known[i]) moved = larger(update(i, damping, q), moved);
+        }
+        return finish(q);
+    }
+
     // Write tables as products of their nodes, and return the value there.
     double finish(double *q) const {
         double total = 0.0;
@@ -116,40 +128,24 @@ status ascend_products(const message_graph *graph, const message_examples *examp
     MeanField field(*graph, Widest(*graph), arena);
     if (arena.failed) return NO_MEMORY;
     for (int64_t m = 0; m < examples->count; ++m) {
-        double *q = tau + examples->offset[m], moved = INF;
         field.score = examples->score + examples->offset[m];
-        for (int64_t sweep = 0; sweep < sweeps && !(moved <= tol); ++sweep) {
-            moved = 0.0;
-            for (int64_t i = 0; i < graph->nodes; ++i)
-                moved = larger(field.update(i, damping, q), moved);
-        }
-        log_z[m] = field.finish(q);
+        log_z[m] = field.ascend(nullptr, damping, tol, sweeps, tau + examples->offset[m]);
     }
     return OK;
 }
 
 status relax_products(const message_graph *graph, const message_examples *examples,
-                      const seen_nodes *seen, int64_t steps, double *data, double *tau,
+                      const bool *known, int64_t steps, double *data, double *tau,
                       double *free_energy) {
-    const message_graph &g = *graph;
+    const int64_t size = graph->table_start[graph->factors];
     Arena arena;
-    MeanField field(g, Widest(g), arena);
+    MeanField field(*graph, Widest(*graph), arena);
     if (arena.failed) return NO_MEMORY;
-    for (int64_t m = 0; m < examples->count; ++m) {
+    for (int64_t m = 0; m < examples->count; ++m, known += graph->nodes) {
         double *q = data + examples->offset[m], *end = tau + examples->offset[m];
-        const bool *known = seen->known + m * g.nodes;
         field.score = examples->score + examples->offset[m];
-        for (int64_t i = 0; i < g.nodes; ++i)
-            for (int64_t k = g.node_start[i]; k < g.node_start[i + 1] && !known[i]; ++k)
-                q[k] = seen->even[k];
-        double moved = INF;
-        for (int64_t sweep = 0; sweep < CLAMPED && moved > TOL; ++sweep) {
-            moved = 0.0;
-            for (int64_t i = 0; i < g.nodes; ++i)
-                if (!known[i]) moved = larger(field.update(i, 0.0, q), moved);
-        }
-        const double value = field.finish(q);
-        copy(end, q, g.table_start[g.factors]);
+        const double value = field.ascend(known, 0.0, TOL, CLAMPED, q);
+        copy(end, q, size);
         free_energy[m] = -value;
         free_energy[examples->count + m] = -field.together(steps, value, end);
     }

@@ -11,20 +11,12 @@ EXPORT status ascend_products(const struct message_graph *graph,
                               int64_t sweeps, double *tau N(examples.size),
                               double *log_z N(examples.count));
 
-/** Which nodes of every example the data say, and where the others start. */
-struct seen_nodes {
-    int64_t count;
-    int64_t nodes;
-    int64_t size;
-    const bool *known N(count * nodes);
-    const double *even N(size);
-};
-
-/** From the data: nodes that are not known go to their best responses, which gives ``data`` and the
-free energy there; then so many steps of all nodes together give ``tau`` and the free energy. */
+/** From the data: nodes that are not ``known`` go from there to their best responses, which gives
+``data`` and the free energy there; then so many steps of all nodes together give ``tau`` and the
+free energy. */
 EXPORT status relax_products(const struct message_graph *graph,
                              const struct message_examples *examples,
-                             const struct seen_nodes *seen, int64_t steps,
+                             const bool *known N(examples.count *graph.nodes), int64_t steps,
                              double *data N(examples.size), double *tau N(examples.size),
                              double *free_energy N(2 * examples.count));
 }

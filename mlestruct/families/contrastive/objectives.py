@@ -22,7 +22,7 @@ from mlestruct.families.contrastive.belief_optimisation import (
 from mlestruct.inference.mean_field import compiled, uniform
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.problem import Objective, Values
-from mlestruct.native._door import MessageExamples, SeenNodes, relax_products
+from mlestruct.native._door import MessageExamples, relax_products
 from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
 
@@ -188,11 +188,11 @@ class MeanFieldSteps:
         data, tau = batch.target.copy(), np.empty(batch.size)
         start, end = np.empty(len(batch)), np.empty(len(batch))
         for graph, members in batch.groups():
-            full, even = compiled(graph), uniform(graph)
-            known = seen(graph, batch.rows(batch.target, members))
-            part = np.empty((2, len(members)))
+            rows, part = batch.rows(batch.target, members), np.empty((2, len(members)))
+            known = seen(graph, rows)
+            told = np.pad(known, [(0, 0), (0, graph.n_factors)])[:, graph.table_of]
+            data[batch.index(members)] = np.where(told, rows, uniform(graph)).ravel()
             examples = MessageExamples(len(members), len(scores), batch.offsets[members], scores)
-            nodes = SeenNodes(len(members), graph.n_nodes, graph.size, known, even)
-            relax_products(full, examples, nodes, self.steps, data, tau, part)
+            relax_products(compiled(graph), examples, known, self.steps, data, tau, part)
             start[members], end[members] = part
         return BeforeAfter(start, end, data, tau)
