@@ -98,7 +98,8 @@ class Batch(Generic[S]):
             raise ValueError(f"{number} examples but {len(outcomes)} outcomes")
         weights = np.ones(number) if weight is None else _weights(weight, number)
         sizes = np.array([structure.size for structure in distinct])[which]
-        refuse(sizes == 0, lambda m: f"example {m} has a structure without coordinates")
+        if not sizes.all():
+            raise ValueError(f"example {sizes.argmin()} has a structure without coordinates")
         scores = np.zeros(sizes.sum()) if bias is None else _bias(bias, int(sizes.sum()))
         batch = cls(distinct, which, weights, scores)
         return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
@@ -187,6 +188,8 @@ class Batch(Generic[S]):
 
     def index(self, members: Ints) -> Ints | slice:
         """Flat coordinates of examples, row by row; a slice where they are adjacent."""
+        if len(members) == len(self.which):
+            return slice(0, self.size)
         found: Ints | slice = spans(self.offsets, members)
         return found
 

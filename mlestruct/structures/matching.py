@@ -285,10 +285,8 @@ class BipartiteMatching(OneToOne):
     def impossible(self) -> str | None:
         """A set of rows with too few columns (Hall), or the same the other way round."""
         allowed = self.fixed.reshape(self.shape) != 0
-        must = {"perfect": (allowed, allowed.T), "one_sided": (allowed,), "partial": ()}
-        for graph, (some, others) in zip(
-            must[self.kind], (("rows", "columns"), ("columns", "rows")), strict=False
-        ):
+        sides = (allowed, "rows", "columns"), (allowed.T, "columns", "rows")
+        for graph, some, others in sides[: {"perfect": 2, "one_sided": 1, "partial": 0}[self.kind]]:
             witness = hall_violator(graph)
             if witness is not None:
                 members, neighbours = witness
@@ -307,16 +305,13 @@ def hall_violator(allowed: Any) -> tuple[list[int], list[int]] | None:
         return None
     row_of = np.full(graph.shape[1], -1)
     row_of[column_of[column_of >= 0]] = np.flatnonzero(column_of >= 0)
-    rows, columns = {int(single[0])}, set[int]()
-    frontier = list(rows)
-    while frontier:
-        row = frontier.pop()
-        for column in np.flatnonzero(allowed[row]).tolist():
-            if column not in columns:
-                columns.add(column)
-                rows.add(int(row_of[column]))
-                frontier.append(int(row_of[column]))
-    return sorted(rows), sorted(columns)
+    rows, more = np.zeros(len(allowed), dtype=bool), np.arange(len(allowed)) == single[0]
+    while (more != rows).any():
+        rows = more
+        columns = np.flatnonzero(allowed[rows].any(axis=0))
+        more = rows.copy()
+        more[row_of[columns]] = True
+    return np.flatnonzero(rows).tolist(), columns.tolist()
 
 
 def _chosen(table: Ints) -> Ints:

@@ -178,21 +178,17 @@ class Paths(Structure):
 
 
 def _topological(arcs: Ints, n_nodes: int) -> Ints:
-    waiting = np.bincount(arcs[:, 1], minlength=n_nodes)
-    leaving: list[list[int]] = [[] for _ in range(n_nodes)]
-    for tail, head in arcs.tolist():
-        leaving[tail].append(head)
+    waiting, order = np.bincount(arcs[:, 1], minlength=n_nodes), list[int]()
+    tails, heads = arcs[np.argsort(arcs[:, 0], kind="stable")].T
+    leaving = np.split(heads, np.searchsorted(tails, np.arange(1, n_nodes)))
     ready = np.flatnonzero(waiting == 0).tolist()
-    order: list[int] = []
     while ready:
-        node = ready.pop()
-        order.append(node)
-        for head in leaving[node]:
+        order.append(ready.pop())
+        for head in leaving[order[-1]].tolist():
             waiting[head] -= 1
             if waiting[head] == 0:
                 ready.append(head)
-    if len(order) < n_nodes:
-        raise ValueError(f"the arcs hold a cycle through node {int(np.flatnonzero(waiting)[0])}")
+    refuse(waiting > 0, lambda node: f"the arcs hold a cycle through node {node}")
     return np.array(order, dtype=np.int64)
 
 
