@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (8891, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (893, r"oracles/"),
     "structures to oracle seam": (
-        4368,
+        4360,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2718, r"mlestruct/inference/"),

@@ -116,7 +116,7 @@ class Shared:
 class Weighed:
     """Coordinate k scores ``weight[k]`` times the inner features' row ``row[k]``."""
 
-    inner: Any
+    inner: Features
     row: Ints
     weight: Array
     offsets: Ints
@@ -125,25 +125,23 @@ class Weighed:
 
     @property
     def d(self) -> int:
-        return int(self.inner.d)
+        return self.inner.d
 
     @property
     def columns(self) -> Columns:
-        found: Columns = self.inner.columns
-        return found
+        return self.inner.columns
 
     def potentials(self, theta: Array) -> Array:
         return np.asarray(self.weight * self.inner.potentials(theta)[self.row])
 
     def moments(self, tau: Array) -> Array:
-        return np.asarray(self.inner.moments(self.sums(tau)))
+        return self.inner.moments(self.sums(tau))
 
     def squares(self, v: Array) -> Array | None:
-        found: Array | None = self.inner.squares(self.sums(self.weight * v))
-        return found
+        return self.inner.squares(self.sums(self.weight * v))
 
     def each(self, tau: Array) -> Array:
-        return np.asarray(self.inner.each(self.sums(tau)))
+        return self.inner.each(self.sums(tau))
 
     def sums(self, tau: Array) -> Array:
         """Weighed sums over the coordinates of every inner row."""
