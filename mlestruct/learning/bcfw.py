@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import perf_counter as clock
 from typing import Any, ClassVar, Literal, NoReturn
 
 import numpy as np
@@ -120,7 +121,10 @@ class Passes(OracleRun):
         self.iterate.synchronise()
         averaged = self.solver.average and self.steps > 0
         theta = (self.mean if averaged else self.iterate.x.theta).copy()
-        found = self.proven(lambda score: self.whole.answer(score)[0], theta, self.share)
+        question, began = self.question(theta, self.share), clock()
+        answers, _ = self.whole.answer(question[2])
+        self.asking, self.calls = self.asking + clock() - began, self.calls + len(self.blocks)
+        found = self.proven(question, answers)
         if self.centre is not None:
             self.centre.follow(self.iterate, found.lag, found.gap - found.lag, self.number)
             self.centre.hold(self.iterate)
@@ -137,7 +141,9 @@ class Passes(OracleRun):
                 break
             part, block, features = batch.coordinates(int(m)), self.blocks[m], self.parts[m]
             score = features.potentials(x.theta) + x.smooth[part] + x.rough[part]
-            vertex, _ = self.ask(lambda asked: block.answer(asked)[0], score, 1)  # noqa: B023
+            began = clock()
+            (vertex, _), _ = block.answer(score)
+            self.asking, self.calls = self.asking + clock() - began, self.calls + 1
             own = slice(columns.start[m], columns.start[m + 1])
             self.vertices[part], self.moments[own] = vertex, features.each(vertex)
             fixed = min(2.0 * count / (self.steps + 2.0 * count), NEARLY)

@@ -296,10 +296,19 @@ class OracleRun:
         inner: Interior | None = None,
     ) -> None:
         self.solver, self.oracle = solver, oracle
-        self.margin = dual.entropy.flat and dual.batch.target is not None
-        _refuse(dual, oracle, self.margin)
+        batch, mask = dual.batch, perturbable(oracle, dual.batch)
+        self.margin = dual.entropy.flat and batch.target is not None
+        wrong = np.flatnonzero(dual.entropy.perturbs() & (False if mask is None else ~mask))
+        if len(wrong):
+            k = int(wrong[0])
+            m = int(batch.owner[k])
+            raise ValueError(
+                f"example {m}: the entropy perturbs coordinate {k - batch.offsets[m]}, which this "
+                "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
+            )
         if self.margin:  # begins at the observed outcomes, where θ = 0
-            inner = Interior(np.array(dual.batch.target), dual.entropy, 0)
+            _refuse_minimiser(batch, oracle)
+            inner = Interior(np.array(batch.target), dual.entropy, 0)
         elif inner is None:
             begun = loop.state is not None  # what a file goes on with is not late
             late = (lambda: False) if begun else loop.late
@@ -313,37 +322,32 @@ class OracleRun:
         self.primal, self.slack, self.value = np.inf, 0.0, np.inf
         self.number, self.calls, self.asking = 0, 0, 0.0
 
-    def ask(self, asked: Callable[[Array], Answers], score: Array, calls: int) -> Answers:
-        """Return the answers to a question of so many calls, and count it."""
-        began = clock()
-        answers = asked(score)
-        self.asking, self.calls = self.asking + clock() - began, self.calls + calls
-        return answers
+    def question(self, theta: Array, share: float) -> tuple[Array, ...]:
+        """Return θ and what :meth:`Iterate.tangent` says of a question at (1 − share)τ + share·u.
+
+        The first question is at Newton's share of its θ, by the curvature of independent parts: all
+        of the first θ(τ), a long step along a gradient, may be worse than no weights.
+        """
+        dual, x = self.dual, self.iterate.x
+        if self.number == 0 and not self.margin and self.solver.keep == "best":
+            spread = dual.features.potentials(theta) ** 2 * np.maximum(x.tau * (1.0 - x.tau), 0.0)
+            bend = float(dual.weigh(spread).sum()) + float(dual.regulariser.lam @ theta**2)
+            theta = theta * min(max(float(theta @ x.r) / max(bend, 1e-300), 0.0), 1.0)
+        return theta, *self.iterate.tangent(share, theta)
 
     def proven(
-        self,
-        asked: Callable[[Array], Answers],
-        theta: Array,
-        share: float,
-        sums: Sums | None = None,
+        self, question: tuple[Array, ...], answers: Answers, sums: Sums | None = None
     ) -> Reply:
-        """Ask for all vertices at θ and at (1 − share)τ + share·u, and keep what that proves.
+        """Keep what the answers to a question prove.
 
         ``sums`` give log Z itself. Maximised over all that the structure declares, it bounds what
         any solver for a part of it can reach. The tangent at its τ says the same, so the
         certificate can be found again.
         """
-        dual, iterate, x = self.dual, self.iterate, self.iterate.x
+        dual, x, (theta, at, score, energy, spread) = self.dual, self.iterate.x, question
         batch, weight, ridge = dual.batch, dual.batch.weight, dual.regulariser
-        if self.number == 0 and not self.margin and self.solver.keep == "best":
-            # Newton's share of the first weights, by the curvature of independent parts: all of the
-            # first θ(τ), a long step along a gradient, may be worse than no weights.
-            spread = dual.features.potentials(theta) ** 2 * np.maximum(x.tau * (1.0 - x.tau), 0.0)
-            bend = float(dual.weigh(spread).sum()) + float(ridge.lam @ theta**2)
-            theta = theta * min(max(float(theta @ x.r) / max(bend, 1e-300), 0.0), 1.0)
-        at, score, energy, spread = iterate.tangent(share, theta)
-        answers, upper = self.ask(asked, score, len(batch))
-        vertices, out = plain(answers), np.empty((3, len(batch)))
+        upper = answers[1]
+        vertices, out = plain(answers[0]), np.empty((3, len(batch)))
         reach_vertices(x, score, vertices, out)
         best, here, mass = out
         refuse_below(batch, upper, here, "the current point")
@@ -397,21 +401,11 @@ class OracleRun:
         self.iterate.recall(point)
 
 
-def _refuse(dual: Dual, oracle: Any, margin: bool) -> None:
-    """Refuse an oracle that the entropy perturbs where it must not, or that minimises a loss."""
+def _refuse_minimiser(batch: Batch[Any], oracle: Any) -> None:
+    """Of a loss the least is no loss, that of the observed outcome: no bound would be broken."""
     from mlestruct.oracle.solver import tells_best_from_worst
 
-    batch, mask = dual.batch, perturbable(oracle, dual.batch)
-    wrong = np.flatnonzero(dual.entropy.perturbs() & (False if mask is None else ~mask))
-    if len(wrong):
-        k = int(wrong[0])
-        m = int(batch.owner[k])
-        raise ValueError(
-            f"example {m}: the entropy perturbs coordinate {k - batch.offsets[m]}, which this "
-            "oracle does not allow; confine it (rho=0 keeps it to nodes) or use another oracle"
-        )
-    # Of a loss the least is no loss, that of the observed outcome: no bound would be broken.
-    for m in range(len(batch) if margin else 0):
+    for m in range(len(batch)):
         with counting_from(m):
             one = batch.select([m])
             if tells_best_from_worst(oracle, one, one.bias):
@@ -445,7 +439,11 @@ class Rounds(OracleRun):
         if self.margin and self.step == "pairwise" and self.number:
             theta = BETWEEN * self.theta + (1.0 - BETWEEN) * theta
         due = self.sums if self.number % SUMMED == 0 else None
-        found = self.proven(asked, theta, max(self.smoothing.share, self.share), due)
+        question, began = self.question(theta, max(self.smoothing.share, self.share)), clock()
+        answers = asked(question[2])
+        self.asking += clock() - began
+        self.calls += len(self.dual.batch)
+        found = self.proven(question, answers, due)
         if self.number:
             return found
         # By the first vertices the kind of step is chosen, and what it will need.
