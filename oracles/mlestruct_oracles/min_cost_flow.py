@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from mlestruct.oracle import HULL, Answers, one_by_one
 from mlestruct.structures.base import Array, Ints
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.networks import BMatching, Flow, after_required
+from mlestruct_oracles import blossom
 
 LARGEST = 2.0**52  # integer costs, so that scaled scores are still exact as floats
 ROOM = 2.0**61  # for costs times nodes squared: what the solver's prices can grow to
@@ -110,79 +110,50 @@ class BMatchingSolver:
 def _ready(structure: BMatching) -> Callable[[Array], tuple[Array, float]]:
     flow = structure.as_flow()
     if flow is None:
-        return Gadget(structure).heaviest
+        return _gadget(structure)
     return Network.of(flow[0], structure.fixed, *flow[1:]).heaviest
 
 
-@dataclass(frozen=True)
-class Gadget:
-    """Tutte's graph: a copy of a node per unit of capacity, and two middle nodes per edge.
+def _gadget(structure: BMatching) -> Callable[[Array], tuple[Array, float]]:
+    """Solve by Tutte's graph: a copy of a node per unit of capacity, two middle nodes per edge.
 
     A chosen edge has both of its middle nodes matched to copies of its ends; one that is not has
-    them matched to each other.
+    them matched to each other. The k-th edge's middles are 2k and 2k + 1, copies come after them.
     """
+    free, n, exact = np.flatnonzero(structure.fixed < 0), structure.n_nodes, structure.exact
+    ends, required = structure.ends[free].astype(np.int64).ravel(), structure.fixed == 1
+    left = structure.capacity - np.bincount(structure.ends[required].ravel(), minlength=n)
+    # A node's copies beside its required pairs, none in vain.
+    copies = np.where(exact, left, np.minimum(left, np.bincount(ends, minlength=n)))
+    first, times = len(ends) + np.cumsum(copies) - copies, copies[ends]
+    middle = np.repeat(np.arange(len(ends)), times)
+    number = np.arange(len(middle)) - np.repeat(np.cumsum(times) - times, times)
+    two = np.arange(len(ends)).reshape(-1, 2)
+    edges = np.concatenate([two, np.stack([first[ends[middle]] + number, middle], axis=1)])
+    nodes = len(ends) + int(copies.sum())
+    if exact.any():  # pairs of copies may stay without an edge, and one more node if they are odd
+        odd = nodes % 2 == 1
+        loose = len(ends) + np.flatnonzero(np.append(np.repeat(~exact, copies), odd))
+        edges = np.concatenate([edges, loose[np.stack(np.triu_indices(len(loose), 1), axis=1)]])
 
-    structure: BMatching
-
-    @cached_property
-    def free(self) -> Ints:
-        return np.flatnonzero(self.structure.fixed < 0)
-
-    @cached_property
-    def copies(self) -> Ints:
-        """How many copies of each node are left beside its required pairs, none in vain."""
-        ends, n = self.structure.ends, self.structure.n_nodes
-        taken = np.bincount(ends[self.structure.fixed == 1].ravel(), minlength=n)
-        left = self.structure.capacity - taken
-        degree = np.bincount(ends[self.free].ravel(), minlength=n)
-        return np.asarray(np.where(self.structure.exact, left, np.minimum(left, degree)))
-
-    @cached_property
-    def spokes(self) -> tuple[Ints, Ints]:
-        """(copy, middle) of every edge that says "chosen": the k-th edge's middles are 2k, 2k+1.
-
-        Copies are numbered after the 2·edges middle nodes.
-        """
-        ends = self.structure.ends[self.free].astype(np.int64).ravel()
-        first = len(ends) + np.concatenate([[0], np.cumsum(self.copies)])
-        times = self.copies[ends]
-        middle = np.repeat(np.arange(len(ends)), times)
-        number = np.arange(len(middle)) - np.repeat(np.cumsum(times) - times, times)
-        return first[ends[middle]] + number, middle
-
-    @cached_property
-    def escapes(self) -> Ints:
-        """Pairs of copies that may stay without an edge, and one more node where they are odd."""
-        optional = np.repeat(~self.structure.exact, self.copies)
-        loose = 2 * len(self.free) + np.flatnonzero(optional)
-        if len(optional) % 2:
-            loose = np.append(loose, 2 * len(self.free) + len(optional))
-        i, j = np.triu_indices(len(loose), 1)
-        return np.stack([loose[i], loose[j]], axis=1)
-
-    def heaviest(self, score: Array) -> tuple[Array, float]:
+    def heaviest(score: Array) -> tuple[Array, float]:
         """A best vertex and a bound on the best score."""
-        from mlestruct_oracles import blossom
-
-        free, (copy, middle), exact = self.free, self.spokes, self.structure.exact.any()
         # Twice the scores, halved again below: each middle node brings one half. Without exact
-        # nodes a bonus for matched middle nodes replaces the escapes.
+        # nodes a bonus for matched middle nodes replaces the pairs of copies.
         greatest = np.abs(score[free]).max(initial=0.5)
-        bonus = 0.0 if exact else 2.0 ** np.ceil(np.log2(greatest) + 1.0)
-        two = np.arange(2 * len(free)).reshape(-1, 2)
-        edges = np.concatenate([two, np.stack([copy, middle], axis=1)])
-        weights = np.concatenate([np.full(len(free), 2 * bonus), score[free][middle // 2] + bonus])
-        nodes = 2 * len(free) + int(self.copies.sum())
-        if exact:
-            edges = np.concatenate([edges, self.escapes])
-            weights = np.concatenate([weights, np.zeros(len(self.escapes))])
-            try:
+        bonus = 0.0 if exact.any() else 2.0 ** np.ceil(np.log2(greatest) + 1.0)
+        weights = np.zeros(len(edges))
+        weights[: len(free)] = 2 * bonus
+        weights[len(free) : len(free) + len(middle)] = score[free][middle // 2] + bonus
+        try:
+            if exact.any():
                 best = blossom.perfect_matching_sparse(nodes + nodes % 2, edges, weights)
-            except Infeasible as error:
-                raise Infeasible("no set of allowed pairs fills every node") from error
-        else:
-            best = blossom.maximum_weight_matching_sparse(nodes, edges, weights)
-        vertex = (self.structure.fixed == 1).astype(float)
-        required = score[vertex > 0].sum()
+            else:
+                best = blossom.maximum_weight_matching_sparse(nodes, edges, weights)
+        except Infeasible as error:
+            raise Infeasible("no set of allowed pairs fills every node") from error
+        vertex = required.astype(float)
         vertex[free] = best.partner[two[:, 0]] != two[:, 1]
-        return vertex, float(best.upper / 2 - bonus * len(free) + required)
+        return vertex, float(best.upper / 2 - bonus * len(free) + score[required].sum())
+
+    return heaviest
