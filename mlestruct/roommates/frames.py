@@ -166,6 +166,7 @@ def letters(column: int) -> str:
 
 
 EXACT = 1 << 53  # beyond it floats skip integers
+NEVER_ABSENT = {bool, int, str, np.bool_, np.int64, np.str_}
 Column = NDArray[Any]
 Columns = dict[str, Column]
 
@@ -368,7 +369,8 @@ def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
 
 def column_of(name: str, values: list[Any]) -> tuple[Column, str]:
     """The one type that all present values share; and in words what is wrong, where they do not."""
-    gone = [absent(value) for value in values]
+    held = set(map(type, values)) <= NEVER_ABSENT
+    gone = [False] * len(values) if held else [absent(value) for value in values]
     types = {type(value): row for row, value in enumerate(values) if not gone[row]}
     kinds = {_kind(values[row]): row for row in types.values()}  # with the last row of each
     plain = objects([None if none else value for value, none in zip(values, gone, strict=True)])

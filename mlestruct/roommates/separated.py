@@ -63,7 +63,7 @@ BROKEN = {  # words of errors, and what they mean
     "field limit": f"a cell of more than {csv.field_size_limit()} signs",
 }
 QUOTE = '"'
-QUOTED = re.compile(r"\s*(['\"]).*\1\s*\Z", re.S)
+QUOTED = re.compile(r"\s*+(['\"]).*\1\s*\Z", re.S)
 ENDS = re.compile(r'[,;|"\s]')
 
 
@@ -241,7 +241,8 @@ def _evenness(sample: str, dialect: Dialect) -> tuple[float, float, int]:
     width, count = max(widths.items(), key=lambda item: (item[1], item[0]))
     cells = [cell for row in rows if len(row) == width for cell in row]
     others = (STRONG | {dialect["quotechar"]}) - {dialect["delimiter"]}
-    clean = sum(not others & set(cell) and not QUOTED.match(cell) for cell in cells) / len(cells)
+    odd = sum(not others.isdisjoint(cell) or QUOTED.match(cell) is not None for cell in cells)
+    clean = (len(cells) - odd) / len(cells)
     return round(count / len(rows), 2), clean, width
 
 
