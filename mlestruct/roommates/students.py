@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +25,7 @@ ANSWERS = {("q2", 5, 5): 0.6, ("q4", 1, 5): -0.8, ("q9", 1, 1): 0.5, ("q14", 1, 
 BURN = 1000  # sweeps of the chain that draws a year's pairs; see tests/data/test_students.py
 
 
-@dataclass(frozen=True)
-class Taste:
+class Taste(NamedTuple):
     """Score of a pair = Σ_q difference_q|q_i − q_j| + Σ weights of the answer pairs they gave."""
 
     difference: Mapping[str, float]
@@ -43,9 +41,6 @@ class Taste:
             first, second = people[name] == a, people[name] == b
             total += weight * (np.outer(first, second) | np.outer(second, first))
         return total
-
-
-TASTE = Taste(dict(zip(QUESTIONS, DIFFERENCE, strict=True)), ANSWERS)
 
 
 class Roommates(NamedTuple):
@@ -70,7 +65,7 @@ def roommates(n: int = 200, years: int = 3, seed: int = 0) -> Roommates:
     if n < 2 or n % 2 or years < 1:
         raise ValueError(f"n={n}, years={years}: need an even n ≥ 2 and years ≥ 1")
     rng = np.random.default_rng(seed)
-    truth = TASTE
+    truth = Taste(dict(zip(QUESTIONS, DIFFERENCE, strict=True)), ANSWERS)
     people = _people(n, years, rng)
     drawn = []
     for year in range(1, years + 1):
@@ -103,15 +98,15 @@ def _people(n: int, years: int, rng: np.random.Generator) -> Table:
     return people
 
 
-def _pair_up(scores: Array, rng: np.random.Generator, burn: int = BURN) -> NDArray[np.int64]:
-    """(pairs × 2) places, low one first: the chain's state after ``burn`` sweeps."""
+def _pair_up(scores: Array, rng: np.random.Generator) -> NDArray[np.int64]:
+    """(pairs × 2) places, low one first: the chain's state after ``BURN`` sweeps."""
     n = len(scores)
     if n < 2:
         return np.zeros((0, 2), dtype=np.int64)
     matching = Matching(n)
     start = matching.encode(rng.permutation(n).reshape(-1, 2))
     low, high = matching.ends.T
-    drawn = sample_matchings(matching, scores[low, high], 1, rng, burn=burn, thin=1, start=start)
+    drawn = sample_matchings(matching, scores[low, high], 1, rng, burn=BURN, thin=1, start=start)
     return matching.ends[drawn.vertices[0] > 0.5].astype(np.int64)
 
 

@@ -38,7 +38,6 @@ AREA = 1 << 22  # cells of all rows, the blank ones before a filled one included
 TOP = 30  # rows in which names are looked for
 PIECE = 1 << 16  # bytes that are parsed at a time
 TOKEN = 1 << 20  # bytes of one tag; text comes in pieces
-UNIT = 20 * COLUMNS  # entries of a row: more than its cells can have
 UNITS = frozenset(  # cellStyleXfs: the formats in it are of named styles
     [
         "Relationship",
@@ -154,8 +153,8 @@ class Book:
         def start(name: str, attributes: dict[str, str]) -> None:
             nonlocal levels, inside, reading, count, unit
             levels, count = levels + 1, count + 1
-            if count > ELEMENTS or levels > DEEP or len(unit) > UNIT:
-                self._refuse_size(count, levels)
+            if count > ELEMENTS or levels > DEEP:
+                self._refuse_size(levels)
             name = name.rpartition(":")[2] if ":" in name else name
             if inside or name in UNITS:
                 unit += (name, attributes, "")
@@ -188,17 +187,12 @@ class Book:
                 done.clear()
         parser.Parse(b"", True)
 
-    def _refuse_size(self, count: int, levels: int) -> NoReturn:
-        if count > ELEMENTS:
-            self.refuse(
-                f": it has more than {ELEMENTS:,} elements; delete rows and columns that are empty "
-                "but have a format, or save the sheet as CSV in UTF-8"
-            )
-        deep = levels > DEEP
+    def _refuse_size(self, levels: int) -> NoReturn:
+        if levels > DEEP:
+            self.refuse(f": its XML is nested too deeply; {AGAIN}")
         self.refuse(
-            f": its XML is nested too deeply; {AGAIN}"
-            if deep
-            else f": a row or text has too many parts; {SMALLER}"
+            f": it has more than {ELEMENTS:,} elements; delete rows and columns that are empty but "
+            "have a format, or save the sheet as CSV in UTF-8"
         )
 
     def _refuse_entities(self, *_: object) -> NoReturn:
