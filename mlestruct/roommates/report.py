@@ -24,7 +24,7 @@ from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
 from mlestruct.roommates.plan import Contribution, Pair, Plan
 from mlestruct.roommates.questionnaire import Answers
-from mlestruct.roommates.separated import write_csv
+from mlestruct.roommates.reading import write_csv
 from mlestruct.roommates.summary import PairContrast, RoommateSummary
 from mlestruct.roommates.words import number, percent, words
 from mlestruct.storage.files import fresh

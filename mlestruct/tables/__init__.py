@@ -12,6 +12,6 @@ if TYPE_CHECKING:
     from mlestruct.roommates.frames import table as table
     from mlestruct.roommates.reading import read as read
     from mlestruct.roommates.reading import sheets as sheets
-    from mlestruct.roommates.separated import write_csv as write_csv
+    from mlestruct.roommates.reading import write_csv as write_csv
 
 __getattr__, __all__ = lazily(__name__)

@@ -116,7 +116,7 @@ EXEMPT = {
     "mlestruct.data.*": "generators of examples",
     "mlestruct.roommates.students.*": "generators of examples",
     "mlestruct.roommates.frames.*": "cells of files, not arrays",
-    "mlestruct.roommates.separated.*": "cells of files, not arrays",
+    "mlestruct.roommates.reading.*": "cells of files, not arrays",
     "mlestruct.readers.feature_dicts.*": "features are mappings",
     "mlestruct.readers.graphs.Graph.paint": "hands its values on, whatever they are",
     "mlestruct.readers.graphs.from_networkx": "nodes are names",
