@@ -401,11 +401,12 @@ def _kind(value: Any) -> str:
     """What a value is; nothing for what is neither number, text nor date."""
     if isinstance(value, (bool, np.bool_)):
         return "truth"
-    if isinstance(value, Integral):
+    if isinstance(value, Integral) and not isinstance(value, np.timedelta64):
         return "whole"
     if isinstance(value, str) or hasattr(value, "isoformat"):
         return "text"
-    return "number" if hasattr(value, "__float__") and not hasattr(value, "__len__") else ""
+    plain = hasattr(value, "__float__") and not hasattr(value, "__len__")
+    return "number" if plain and not isinstance(value, np.timedelta64) else ""
 
 
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
