@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1451, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6965,
+        6950,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2789, r"mlestruct/estimators/"),

@@ -347,9 +347,7 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
         some = next(str(cell) for cell in cells if isinstance(cell, str) and mark in cell)
         doubt = f"{some!r} in column {name!r} may have decimals or thousands, so it stays text"
     elif fits:
-        column, fault = column_of(name, spelled(cells, mark) or [])
-        if not fault:
-            return column, ""
+        return column_of(name, spelled(cells, mark) or [])[0], ""
     elif spelled([c.replace(",", ".") if isinstance(c, str) else c for c in cells], "."):
         doubt = f"column {name!r} has decimal commas and points, so it stays text"
     return objects([written(cell) for cell in cells]), doubt
@@ -388,25 +386,27 @@ def column_of(name: str, values: list[Any]) -> tuple[Column, str]:
     if any(gone) or "number" in kinds:
         long = next((v for v in plain if isinstance(v, Integral) and abs(int(v)) > EXACT), None)
         if long is not None:
-            return plain, f"column {name!r} has gaps or fractions, and {long} would lose digits"
+            raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
         return np.array([np.nan if value is None else float(value) for value in plain]), ""
     try:
         return np.array(values, dtype=bool if kinds.keys() == {"truth"} else np.int64), ""
-    except OverflowError:
+    except OverflowError as error:
         most = max((int(value) for value in values), key=abs)
-        return plain, f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
+        words = f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
+        raise ValueError(words) from error
 
 
 def _kind(value: Any) -> str:
     """What a value is; nothing for what is neither number, text nor date."""
     if isinstance(value, (bool, np.bool_)):
         return "truth"
-    if isinstance(value, Integral) and not isinstance(value, np.timedelta64):
-        return "whole"
     if isinstance(value, str) or hasattr(value, "isoformat"):
         return "text"
-    plain = hasattr(value, "__float__") and not hasattr(value, "__len__")
-    return "number" if plain and not isinstance(value, np.timedelta64) else ""
+    if isinstance(value, np.timedelta64) or hasattr(value, "__len__"):
+        return ""
+    return (
+        "whole" if isinstance(value, Integral) else "number" if hasattr(value, "__float__") else ""
+    )
 
 
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
