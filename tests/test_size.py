@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2718, r"mlestruct/inference/"),
     "learning": (
-        3869,
+        3867,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1451, r"mlestruct/(statistics/|metrics|scorers)"),

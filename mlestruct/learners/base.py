@@ -77,27 +77,25 @@ class Learns:
         """
         keeps, setting = loop or self.solver.checkpoint, partial(self.setting, batch, features)
         loop = Loop.begin(keeps, self.name, setting, told=told, **self.solver.limits)
-        given = self.regulariser
+        ended: KeyboardInterrupt | Unwritten | None = None
         try:
-            found = loop.found or self.run(batch, features, loop, start)
-            return self._model(loop.keep(found), loop)
-        except KeyboardInterrupt as ended:
-            if loop.history.last is None:
+            found: Found = loop.keep(loop.found or self.run(batch, features, loop, start))
+        except (KeyboardInterrupt, Unwritten) as error:
+            last = loop.history.last
+            if last is None:
                 raise
-            last = replace(loop.history.last, short="interrupted")
-            raise Interrupted(self._model(last, loop), given) from ended
-        except Unwritten as ended:
-            if loop.history.last is not None:
-                last = replace(loop.history.last, short=loop.history.last.short or "interrupted")
-                ended.model, ended.given = self._model(last, loop), given
-            raise
+            found, ended = replace(last, short=last.short or "interrupted"), error
         except BROKEN as error:
             loop.blame(error)
             raise
-
-    def _model(self, found: Found, loop: Loop) -> Found:
-        known = self.inference.recall(found.learned)
-        return replace(found, history=list(loop.history.rows), inference=known)
+        rows, known = list(loop.history.rows), self.inference.recall(found.learned)
+        model = replace(found, history=rows, inference=known)
+        if ended is None:
+            return model
+        if isinstance(ended, KeyboardInterrupt):
+            raise Interrupted(model, self.regulariser) from ended
+        ended.model, ended.given = model, self.regulariser
+        raise ended
 
     def path(
         self,

@@ -27,7 +27,7 @@ from mlestruct.features.base import Features, squares
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.dual import Dual
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.problem import LikelihoodPart, Problem, Proof, SurrogateProblem
+from mlestruct.learning.problem import LikelihoodPart, Problem, SurrogateProblem
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.limits import OutOfTime
 from mlestruct.oracle import Oracle
@@ -87,7 +87,14 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
             )  # fmt: skip
             why, met = loop.over(said, here.stuck), here.left <= loop.tol
             if problem.provable and (why or met):
-                point, found = now.proven(problem, here, start, loop.tol, why in ("", "step"))
+                room, balance = PROOF * loop.tol / problem.examples, why in ("", "step")
+                size, point = max(1.0, abs(here.value)), theta
+                found = problem.prove(theta, room * size, balance=balance)
+                doubt = found.certificate.gap - found.certificate.objective > now.start
+                doubt = doubt and not found.certificate.relative <= loop.tol
+                if doubt and problem.rises(start, theta):  # the start may be better
+                    size, point = max(1.0, abs(now.start)), start
+                    found = problem.prove(start, room * size, balance=balance)
                 proof, tau, odd = found.certificate, found.tau, found.moved
                 said = replace(said, theta=point, certificate=proof, tau=tau, at=tau, moved=odd)
                 met = proof.relative <= loop.tol
@@ -165,22 +172,6 @@ class Standing:
             problem.tol = min(problem.tol, INNER * (gap / size))
         left = 0.0 if still else gap / size / self.share
         return Reached(theta, value, gap, left, still, unsure, stuck)
-
-    def proven(
-        self, problem: Problem, here: Reached, start: Array, tol: float, balance: bool
-    ) -> tuple[Array, Proof]:
-        """What is proven of these weights, or of those to begin with if these are better."""
-        given = PROOF * tol / problem.examples
-        found = problem.prove(here.theta, given * max(1.0, abs(here.value)), balance=balance)
-        proof, values = found.certificate, []
-        if proof.relative <= tol or not proof.gap - proof.objective > self.start:
-            return here.theta, found
-        for theta in (start, here.theta):  # both evaluated anew
-            problem.forget()
-            values.append(problem.value_and_gradient(theta)[0] + problem.regulariser.value(theta))
-        if values[1] <= values[0]:
-            return here.theta, found
-        return start, problem.prove(start, given * max(1.0, abs(self.start)), balance=balance)
 
     def settled(self, here: Reached, gap: float) -> str:
         """Return "proof" if no descent can make a proof's gap smaller."""

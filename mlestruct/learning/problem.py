@@ -369,6 +369,14 @@ class Problem:
             return True
         return False
 
+    def rises(self, start: Array, theta: Array) -> bool:
+        """Whether the objective is larger at θ than at the start, both evaluated anew."""
+        values = []
+        for at in (start, theta):
+            self.forget()
+            values.append(self.value_and_gradient(at)[0] + self.regulariser.value(at))
+        return not values[1] <= values[0]
+
     def claim(self, value: float, gap: float) -> Certificate:
         """What a round says of which nothing is proven."""
         raise NotImplementedError
