@@ -16,7 +16,7 @@ from mlestruct import limits
 from mlestruct.errors import ConvergenceWarning, Unserved, refuse_removed
 from mlestruct.estimators.examples import Given, rng_of
 from mlestruct.estimators.trainable import Trainable
-from mlestruct.features.dense import levelled
+from mlestruct.features.base import levelled
 from mlestruct.inference.choose import Inference, named_inference
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.structures.base import Array, Ints, as_count, refuse_made

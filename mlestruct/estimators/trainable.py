@@ -20,8 +20,7 @@ from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged,
 from mlestruct.estimators.convergence import warn_short
 from mlestruct.estimators.examples import Columns, Given, alphas_of, given_of
 from mlestruct.features import Dense, Features, as_features
-from mlestruct.features.base import squares
-from mlestruct.features.dense import alike, levelled
+from mlestruct.features.base import alike, levelled, squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
 from mlestruct.learning.checkpoints import Unwritten

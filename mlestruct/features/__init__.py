@@ -6,10 +6,10 @@ from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
     from mlestruct.features.base import Columns as Columns
+    from mlestruct.features.base import Dense as Dense
     from mlestruct.features.base import Features as Features
-    from mlestruct.features.dense import Dense as Dense
-    from mlestruct.features.dense import Sparse as Sparse
-    from mlestruct.features.dense import as_features as as_features
+    from mlestruct.features.base import Sparse as Sparse
+    from mlestruct.features.base import as_features as as_features
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.pairs import Question as Question
     from mlestruct.features.tied import Tied as Tied

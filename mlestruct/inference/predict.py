@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from mlestruct import limits
 from mlestruct.errors import ConvergenceWarning, Infeasible, counting_from, outside
 from mlestruct.features import Dense
-from mlestruct.features.dense import levelled_scores
+from mlestruct.features.base import levelled_scores
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.proof import DEGREES, Inferred, infer, products, relaxed
 from mlestruct.inference.routine import routine

@@ -234,12 +234,13 @@ class Entropy:
 
     def each(self, tau: Array) -> Array:
         """H of every example."""
-        (a, b, mixed), (t, rest, views) = self._flat, self.views(tau)
-        own = a * _x_log_x(t)
+        (a, b, mixed), tau = self._flat, self.batch.vector(tau, "tau")
+        own = a * _x_log_x(tau)
         if b.any():
-            own += b * _x_log_x(rest)
+            own += b * _x_log_x(1.0 - tau)
         total = self.batch.totals(own)
         if len(mixed.a):
+            views = self.mixed_matrix() @ tau + mixed.c0
             owner = np.repeat(np.arange(len(total)), np.diff(mixed.start))
             total += np.bincount(owner, mixed.a * _x_log_x(views), len(total))
         return -total

@@ -112,7 +112,7 @@ EXEMPT = {
     "mlestruct.oracle.solver.tells_best_from_worst": "a step of fit, asked with its own scores",
     "mlestruct.scorers.*": "ask the model's score, evidence or calibration, which are tried",
     "mlestruct.families.joint.prediction.Mixture.__init__": "checked, and read as floats later",
-    "mlestruct.features.dense.Sparse.of": "scipy.sparse keeps the arrays",
+    "mlestruct.features.base.Sparse.of": "scipy.sparse keeps the arrays",
     "mlestruct.data.*": "generators of examples",
     "mlestruct.roommates.students.*": "generators of examples",
     "mlestruct.roommates.frames.*": "cells of files, not arrays",
@@ -138,8 +138,8 @@ LENT = {
     "mlestruct.structures.batch.Batch.rows",
     "mlestruct.structures.batch.Batch.vector",
     "mlestruct.structures.entropy.Entropy.views",
-    "mlestruct.features.dense.Dense.of",  # features may be a file in memory
-    "mlestruct.features.dense.as_features",
+    "mlestruct.features.base.Dense.of",  # features may be a file in memory
+    "mlestruct.features.base.as_features",
     "mlestruct.readers.graphs.Graph.from_regions",
     "mlestruct.readers.graphs.Graph.of",
     "mlestruct.oracle.solver.pin",
