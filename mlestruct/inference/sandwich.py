@@ -174,8 +174,8 @@ def respond(dual: Dual, m: int, tau: Array, sets: Any) -> Response:
     inside = np.asarray(sets, dtype=float).reshape(-1, n).T
     pairs = np.flatnonzero((0.0 * tau if batch.target is None else batch.target)[part] > 0.5)
     wanted = [pairs, *(np.flatnonzero(held) for held in (inside[low] * inside[high]).T)]
-    given = [features.rows(low[k], high[k]) if hasattr(features, "weighted") else full[k]
-             for k in wanted]  # fmt: skip
+    known = hasattr(features, "weighted")
+    given = [features.rows(low[k], high[k]) if known else full[k] for k in wanted]
     if inside.shape[1]:
         held = inside[low] * inside[high]
         weighed = v[:, None] * held
