@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,13 +71,21 @@ class PossibleEntries(NamedTuple):
 
 
 class Clique(NamedTuple):
-    """A variable to sum out and those it is then conditioned on, in the order they will be."""
+    """A variable to sum out and those it is then conditioned on, in the order they will be.
+
+    Parts of its table are gathered smallest first: places of entries, or a clique whose sum they
+    are with its shape. What ``marginals`` are scattered to, widest first, is what remains of the
+    table once axes are summed away, and a part of that. ``above`` are the parent's axes that its
+    own sum does not have.
+    """
 
     variable: int
     given: tuple[int, ...]
     parent: int  # position of the clique that receives the sum; −1: none
-    tables: tuple[PossibleEntries, ...]  # ``place`` already has one axis per variable of the clique
-    children: tuple[int, ...]
+    shape: tuple[int, ...]
+    parts: tuple[tuple[Any, tuple[int, ...]], ...]  # ``place`` has one axis per variable here
+    marginals: tuple[tuple[tuple[int, ...], tuple[int, ...], Ints], ...]
+    above: tuple[int, ...]
 
 
 class EliminationPlan(NamedTuple):
@@ -117,20 +125,40 @@ def plan(graph: FactorGraph) -> EliminationPlan:
     ranked = [tuple(sorted(around, key=position.__getitem__)) for around in given]
     # A sum goes to the clique of the first of its variables to be summed out next.
     parent = [position[around[0]] if around else -1 for around in ranked]
+    size = {v: len(alive) for v, alive in enumerate(states)}
     children: list[list[int]] = [[] for _ in order]
     cliques = []
     for i, (v, p) in enumerate(zip(order, parent, strict=True)):
-        axes, tables = (v, *ranked[i]), []
+        axes, parts, marginals = (v, *ranked[i]), list[tuple[Any, tuple[int, ...]]](), []
         for scope, place in assigned[i]:  # axes of length one for variables that are not theirs
             axis = [axes.index(u) for u in scope]
-            shape = np.ones(len(axes), dtype=int)
-            shape[axis] = place.shape
-            aligned = place.transpose(np.argsort(axis)).reshape(shape)
-            tables.append(PossibleEntries(scope, aligned))
-        cliques.append(Clique(v, ranked[i], p, tuple(tables), tuple(children[i])))
+            own = tuple(size[u] if u in scope else 1 for u in axes)
+            parts.append((place.transpose(np.argsort(axis)).reshape(own), own))
+        whole = axes
+        for (scope, _), (place, shape) in sorted(
+            zip(assigned[i], parts, strict=True), key=lambda one: _outermost(one[1][1])
+        ):
+            needed = axes[:1] + axes[_outermost(shape) :]
+            marginals.append((_other(whole, needed), _other(needed, scope), place.ravel()))
+            whole = needed
+        parts += [(k, tuple(size[u] if u in ranked[k] else 1 for u in axes)) for k in children[i]]
+        parts.sort(key=lambda part: -_outermost(part[1]))
+        above = _other((order[p], *ranked[p]), ranked[i]) if p >= 0 else ()
+        shape = tuple(size[u] for u in axes)
+        cliques.append(Clique(v, ranked[i], p, shape, tuple(parts), tuple(marginals), above))
         if p >= 0:
             children[p].append(i)
     return EliminationPlan(tuple(cliques), states, np.array(certain, dtype=np.int64), cost)
+
+
+def _outermost(shape: tuple[int, ...]) -> int:
+    """The first axis after the variable's own that a table really has."""
+    return next((k for k in range(1, len(shape)) if shape[k] > 1), len(shape))
+
+
+def _other(axes: tuple[int, ...], kept: tuple[int, ...]) -> tuple[int, ...]:
+    """Where variables are that are not kept, behind the axis of the examples."""
+    return tuple(1 + k for k, v in enumerate(axes) if v not in kept)
 
 
 def possible_states(graph: FactorGraph) -> tuple[Ints, ...]:
@@ -266,7 +294,7 @@ def _forward(graph: FactorGraph, todo: EliminationPlan, scores: Array) -> tuple[
     messages: dict[int, Array] = {}
     conditionals: list[Array] = []
     for i, clique in enumerate(todo.cliques):
-        table = _gather(todo, clique, values, messages)
+        table = _gather(clique, values, messages)
         messages[i] = _sum_out(table)
         conditionals.append(table)
         if clique.parent < 0:
@@ -284,7 +312,7 @@ def best_states(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> In
     messages: dict[int, Array] = {}
     choices = []
     for i, clique in enumerate(todo.cliques):
-        table = _gather(todo, clique, values, messages)
+        table = _gather(clique, values, messages)
         choices.append(table.argmax(axis=1))
         messages[i] = table.max(axis=1)
     chosen = np.zeros((len(todo.states), len(scores)), dtype=np.int64)
@@ -326,27 +354,17 @@ def labelled(graph: FactorGraph, states: Ints) -> Array:
     return vertices.reshape(*states.shape[:-1], graph.size)
 
 
-def _gather(
-    todo: EliminationPlan, clique: Clique, values: Array, messages: dict[int, Array]
-) -> Array:
+def _gather(clique: Clique, values: Array, messages: dict[int, Array]) -> Array:
     """Scores and messages of a clique as one table, the smallest products first."""
-    axes = (clique.variable, *clique.given)
-    parts = [values[:, part.place] for part in clique.tables]
-    for child in clique.children:
-        message, given = messages.pop(child), todo.cliques[child].given
-        sizes = dict(zip(given, message.shape[1:], strict=True))
-        parts.append(message.reshape(len(values), *(sizes.get(v, 1) for v in axes)))
-    parts.sort(key=lambda part: -_outermost(part.shape[1:]))
-    table = parts[0]
-    for part in parts[1:]:  # axes of length one grow only when a part needs them
-        table = table + part
-    full = (len(values), *(len(todo.states[v]) for v in axes))
+    count, table = len(values), np.zeros(())
+    for k, (part, shape) in enumerate(clique.parts):  # axes of one grow when a part needs them
+        if isinstance(part, int):
+            more = messages.pop(part).reshape(count, *shape)
+        else:
+            more = values[:, part]
+        table = table + more if k else more
+    full = (count, *clique.shape)
     return table if table.shape == full else np.broadcast_to(table, full).copy()
-
-
-def _outermost(shape: tuple[int, ...]) -> int:
-    """The first axis after the variable's own that a table really has."""
-    return next((k for k in range(1, len(shape)) if shape[k] > 1), len(shape))
 
 
 def _sum_out(table: Array) -> Array:
@@ -364,22 +382,11 @@ def _sum_out(table: Array) -> Array:
 def _walk_back(found: EliminationPlan, joint: list[Array], tau: Array) -> None:
     """Conditionals become joint tables in place, from the last summed to the first."""
     tau[:, found.certain] = 1.0
-    for i, clique in reversed(list(enumerate(found.cliques))):
+    for clique, part in zip(found.cliques[::-1], joint[::-1], strict=True):
         if clique.parent >= 0:
-            above = found.cliques[clique.parent]
-            kept = _marginal(joint[clique.parent], (above.variable, *above.given), clique.given)
-            joint[i] *= kept[:, None]
-        part, axes = joint[i], (clique.variable, *clique.given)
-        whole = axes
-        # The widest table first: what none needs any more is summed away.
-        for table in sorted(clique.tables, key=lambda table: _outermost(table.place.shape)):
-            needed = whole[:1] + whole[_outermost(table.place.shape) :]
-            if len(needed) < len(axes):
-                part, axes = _marginal(part, axes, needed), needed
-            kept = _marginal(part, axes, table.scope)
-            tau[:, table.place.ravel()] = kept.reshape(len(part), -1)
-
-
-def _marginal(joint: Array, axes: tuple[int, ...], kept: tuple[int, ...]) -> Array:
-    drop = tuple(1 + k for k, v in enumerate(axes) if v not in kept)
-    return np.asarray(joint.sum(axis=drop)) if drop else joint
+            above = joint[clique.parent]
+            part *= (above.sum(axis=clique.above) if clique.above else above)[:, None]
+        whole = part
+        for less, rest, place in clique.marginals:
+            whole = whole.sum(axis=less) if less else whole
+            tau[:, place] = (whole.sum(axis=rest) if rest else whole).reshape(len(whole), -1)
