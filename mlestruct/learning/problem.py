@@ -256,10 +256,9 @@ class LikelihoodPart(Part):
             energy = energy + batch.constant
         part = found.certificate(batch, -float(batch.weight @ energy), entropy.bound)
         assert batch.target is not None
-        lack = batch.target - found.tau
-        if (batch.weight != 1).any():
-            lack *= batch.weights
-        return Proof(part, found.tau, found.moved, features.moments(lack)), warm
+        w = batch.weights  # observed moments are exact where features are
+        lack = features.moments(batch.target * w) - features.moments(found.tau * w)
+        return Proof(part, found.tau, found.moved, lack), warm
 
     def pack(self, warm: Any) -> Tree:
         return None if warm is None else self.routine.pack(warm)
