@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4349,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2719, r"mlestruct/inference/"),
+    "inference": (2718, r"mlestruct/inference/"),
     "learning": (
         3866,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1699, r"mlestruct/families/"),
     "extras": (1579, r"mlestruct/"),
 }
-RAW = {"tests": 34169, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34171, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

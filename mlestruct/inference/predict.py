@@ -88,12 +88,13 @@ def marginals(
         named = oracle is not None or solver is not None
         alone = route == "frank_wolfe" or (route == "auto" and named)
         found = (_searched if alone else _served)(plain, entropy, asked, solver)
-        if limits.cut() or (solver is None and not (found.gaps <= NAT).all()):
-            tell(found.gaps, found.withheld)
+        gaps = found.upper - found.lower
+        if limits.cut() or (solver is None and not (gaps <= NAT).all()):
+            tell(gaps, found.withheld)
         bound = entropy.bound
         if bound.kind == "exact" and not found.summed:
             # The gap is a Kullback-Leibler divergence: half's root bounds the total variation.
-            off = min(float(np.sqrt(found.gaps.max(initial=0.0) / 2.0)), 1.0)
+            off = min(float(np.sqrt(gaps.max(initial=0.0) / 2.0)), 1.0)
             why = f"{bound.why}; searched for, so probabilities are within ±{off:.2g}"
             bound = Bound("upper", why)
         proof = found.certificate(plain, -float(plain.weight @ found.lower), entropy.bound)
@@ -116,7 +117,7 @@ def _served(
         except Infeasible:
             oracle.many(batch, batch.bias)  # a solver's own words name the nodes at fault
             raise
-        far = odd and found.polytope != DEGREES and not (found.gaps <= NAT).all()
+        far = odd and found.polytope != DEGREES and not (found.upper - found.lower <= NAT).all()
         if far and not limits.late():
             return _tightest(batch, found, _searched(batch, entropy, oracle, None, found.tau))
         return found
@@ -194,7 +195,8 @@ def _searched(
 ) -> Inferred:
     """By Frank-Wolfe; without a ``solver`` once more where the proof leaves more than ``NAT``."""
     found = _search(batch, entropy, oracle, solver or FrankWolfe(tol=TOL), start)
-    far = np.flatnonzero((found.gaps > NAT) & np.isfinite(found.gaps))
+    gaps = found.upper - found.lower
+    far = np.flatnonzero((gaps > NAT) & np.isfinite(gaps))
     if solver is not None or not len(far) or limits.late():
         return found
     part, flat = batch.select(far), spans(batch.offsets, far)

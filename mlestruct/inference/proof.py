@@ -52,16 +52,11 @@ class Inferred(NamedTuple):
     moved: bool = False
     summed: bool = False
 
-    @property
-    def gaps(self) -> Array:
-        """What may be missing; nothing is known where the proof is withheld."""
-        return self.upper - self.lower
-
     def certificate(self, batch: Batch[Any], objective: float, bound: Bound) -> Certificate:
         """The certificate of these examples' share in an objective."""
-        gap, slack = float(batch.weight @ self.gaps), float(batch.weight @ self.slack)
+        gap, slack = batch.weight @ (self.upper - self.lower), batch.weight @ self.slack
         rest = self.polytope, str(bound), self.withheld, self.unused
-        return Certificate(gap, slack, objective, *rest)
+        return Certificate(float(gap), float(slack), objective, *rest)
 
 
 def infer(
@@ -89,7 +84,7 @@ def infer(
     proof = own_proof(batch, entropy, oracle, quick, scores, found)
     if proof is not None:
         size = max(1.0, abs(float(batch.weight @ proof.lower)))
-        near = float(batch.weight @ proof.gaps) <= max(enough, relative * size)
+        near = float(batch.weight @ (proof.upper - proof.lower)) <= max(enough, relative * size)
         if near or quick.exact or proof.polytope == DEGREES or late():
             return proof
     if quick is not routine:

@@ -39,7 +39,9 @@ def test_its_gap_covers_the_error_of_any_messages(problem, rng, sweeps):
     found = messages.many(batch, dual.scores(theta))
     scores = dual.scores(theta)
     proof = own_proof(batch, dual.entropy, resolve(None, batch), messages, scores, found)
-    gap = proof.gaps.sum() + dual.regulariser.bracket(theta, dual.residual(found.tau))
+    gap = (proof.upper - proof.lower).sum() + dual.regulariser.bracket(
+        theta, dual.residual(found.tau)
+    )
     error = dual.value(found.tau) - best.certificate.objective
     assert gap >= error - 1e-9
     if sweeps == 1000:  # then both proofs see the same converged point
