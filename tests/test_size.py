@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4349,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2718, r"mlestruct/inference/"),
+    "inference": (2720, r"mlestruct/inference/"),
     "learning": (
         3866,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components, maximum_bipartite_matchin
 
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.limits import late, left, parts, turns
+from mlestruct.limits import late, parts, turns
 from mlestruct.native._door import (
     MatchingAim,
     MatchingGraph,
@@ -310,7 +310,7 @@ class Scaling(Routine):
         graph, log_z, sweeps = known.graph, np.zeros(len(score)), turns(self.sweeps, score.size)
         if not graph.live:
             return log_z
-        if left() < NEWTON * score.size:
+        if late(NEWTON * score.size):
             sweeps = min(sweeps, PATIENCE - 1)
         # Beyond ½ nothing stops a kernel: what is late has the prices of ½, which bound it, too.
         rough = self.rho > 0.5 and late()
