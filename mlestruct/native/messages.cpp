@@ -455,6 +455,7 @@ struct Odds {
             belief[i] = known[node];
             odds[i] = clipped(belief[i], CLIP);
         }
+        for (int64_t i = b.nodes; i < whole_eights(b.nodes); ++i) odds[i] = 0.0;  // not yet e^e^...
         exponentiate(odds, b.nodes);
         for (int64_t p = 0; p < b.room; ++p) {
             log[p] = b.outside[p] < 0 ? 0.0 : clipped(message[b.outside[p]], NARROW);
