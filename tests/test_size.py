@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2720, r"mlestruct/inference/"),
     "learning": (
-        3866,
+        3864,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1451, r"mlestruct/(statistics/|metrics|scorers)"),

@@ -238,7 +238,7 @@ class Dense:
         long, and more threads than were asked for. One after the other in memory: of others BLAS
         has other bits.
         """
-        step = max(1, CHUNK // max(self.d, 1))
+        step = max(1, CHUNK // max(self.matrix.shape[1], 1))
         for first in range(0, len(self.matrix), step):
             rows = slice(first, first + step)
             yield rows, np.ascontiguousarray(self.matrix[rows], dtype=float)
@@ -291,9 +291,9 @@ def as_features(batch: Batch[Any], X: Any) -> Features:
     if hasattr(X, "potentials"):
         return X
     first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
-    if not sp.issparse(first):
-        return Dense.of(batch, X)
-    return Sparse.of(batch, X)
+    if sp.issparse(first):
+        return Sparse.of(batch, X)
+    return Dense(rows_of(X, batch.offsets, "coordinate", sparse=False), batch.offsets)
 
 
 def levelled(batch: Batch[Any], features: Features, wanted: Ints) -> Features:

@@ -489,41 +489,36 @@ def descents(
     little beside one: L-BFGS makes 4 d multiplications and some 4 µs of calls for each of them, an
     evaluation 20 ns or more for each coordinate. On 60 mails (d = 16,494) 43 steps end a skip
     chain's fit in 56 evaluations, 10 in 102. Exact sums and pseudo-likelihood take 1 to 10 ns.
-    """
-    factor, scale = None, None
-    if alike is not None and features is not None and hasattr(features, "gram"):
-        known = alike(batch)
-        if known is not None and ridge.plain:
-            hessian = features.gram(*known)
-            hessian[np.diag_indices(len(hessian))] += ridge.lam
-            with suppress(LinAlgError):  # of columns beyond all sizes the penalty is rounding
-                factor = np.asarray(cholesky(hessian, lower=True))
-    if factor is None and features is not None:
-        scale = _units(batch, features, ridge.lam)
-    kept = min(batch.size // 4000, batch.size // (2 * max(len(ridge.lam), 1))) if dear else LEAST
-    kept = min(max(kept, LEAST), MOST)
-    return partial(kind, memory=kept, factor=factor, scale=scale)
 
-
-def _units(batch: Batch[Any], features: Features, lam: Array) -> Array | None:
-    """What θ is taken times: the root of the penalty, or of the objective's curvature; None is 1.
-
+    Without such a factor θ is taken times the root of its penalty, or of the objective's curvature.
     Where columns are alike but for their penalties, curvature has few large directions, which
     L-BFGS learns quickly; dividing by its diagonal would only spread them. Columns that differ by
     more than ``TAME`` are what it does not survive; where all are so large, one number has the
     first step no longer than the rest. A column and its penalty times a power of two
     change either root by just that: the same bits are learned.
     """
+    lam = ridge.lam
+    kept = min(batch.size // 4000, batch.size // (2 * max(len(lam), 1))) if dear else LEAST
+    make = partial(kind, memory=min(max(kept, LEAST), MOST))
+    if features is None:
+        return make
+    if alike is not None and hasattr(features, "gram"):
+        known = alike(batch)
+        if known is not None and ridge.plain:
+            hessian = features.gram(*known)
+            hessian[np.diag_indices(len(hessian))] += lam
+            with suppress(LinAlgError):  # of columns beyond all sizes the penalty is rounding
+                return partial(make, factor=np.asarray(cholesky(hessian, lower=True)))
     with np.errstate(over="ignore"):
         squared = features.squares(batch.weights)
         if squared is None and features.d <= FEW:
             squared = squares(features, batch.weights)
     if squared is None or not np.isfinite(squared).all():
-        return None
+        return make
     curvature = VARIANCE * squared + lam
     times = np.log(curvature / lam)
     if np.ptp(times) > 2.0 * np.log(TAME):
-        return np.sqrt(curvature)
+        return partial(make, scale=np.sqrt(curvature))
     if times.mean() > 2.0 * np.log(TAME):
-        return np.sqrt(lam * np.exp(times.mean()))
-    return None if (lam == lam[0]).all() else np.sqrt(lam)
+        return partial(make, scale=np.sqrt(lam * np.exp(times.mean())))
+    return make if (lam == lam[0]).all() else partial(make, scale=np.sqrt(lam))
