@@ -246,7 +246,7 @@ def test_pymaxflow_has_one_importer() -> None:
         ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.structures.graph", True),
         ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.learning.dual", False),
         ("oracles/mlestruct_oracles/viterbi.py", "mlestruct.Chain", False),
-        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct_oracles.kernels", True),
+        ("oracles/mlestruct_oracles/viterbi.py", "mlestruct_oracles.native", True),
     ],
 )
 def test_the_rule_itself(file: str, target: str, allowed: bool) -> None:
