@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1451, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6950,
+        6956,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2788, r"mlestruct/estimators/"),

@@ -144,8 +144,13 @@ def run_fit(given: argparse.Namespace) -> int:
     summary = model.summary()
     model.save(path)
     say(given, summary if given.technical else "\n".join(_learned(model)), f"wrote {path}")
-    next_one = "mlestruct roommates assign" + (f" --model {path}" if path != MODEL else "")
-    say(given, f"to pair people up: {next_one}")
+    named, cohorts = f" --model {path}" if path != MODEL else "", model.cohorts_
+    if set(office.cohorts) <= set(cohorts) and len(cohorts) > 1:
+        fit = f"fit{named} --only {','.join(cohorts[:-1])} --force"
+        judge = f"evaluate{named} --only {cohorts[-1]}"
+        say(given, f"for a fair test: mlestruct roommates {fit}, then mlestruct roommates {judge}")
+    else:
+        say(given, f"to pair people up: mlestruct roommates assign{named}")
     names = ("contrasts", "unidentified", "notes", "certificate", "alpha")
     tell(given, model=path, **{name: getattr(summary, name) for name in names})
     return 0

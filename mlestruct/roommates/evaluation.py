@@ -113,7 +113,7 @@ class Evaluation(Shown):
         """How many pairs, and whether they were learned from."""
         told = f"{self.pairs} pairs, none of them learned from"
         if self.learned:
-            told = f"{self.pairs} pairs, of which {self.learned} WERE LEARNED FROM: too good"
+            told = f"{self.pairs} pairs, of which {self.learned} WERE LEARNED FROM: no fair test"
         return told + "; too few to compare anything by" * self.few
 
     def _compared(self) -> list[str]:

@@ -287,8 +287,9 @@ class Office:
             fresh = [cohort for cohort in self.cohorts if cohort not in skipped]
             if not fresh:
                 raise ValueError(
-                    f"all people are of {self.settings.cohort} {', '.join(skipped)}, which was "
-                    "learned from: name whom to pair up by only="
+                    f"nobody is left to pair up: who shares is known of {self.settings.cohort} "
+                    f"{', '.join(skipped)}, and was learned from; to pair people up all the same, "
+                    "name theirs by only="
                 )
             found = self.of_cohorts(fresh)
         else:
