@@ -37,7 +37,7 @@ GAP, GAP_ACROSS = 10_000, 1_000  # blank rows and columns within a table
 AREA = 1 << 22  # cells of all rows, the blank ones before a filled one included
 TOP = 30  # rows in which names are looked for
 PIECE = 1 << 16  # bytes that are parsed at a time
-TOKEN = 1 << 20  # bytes of one tag; text comes in pieces
+TOKEN = 1 << 20  # bytes of one tag or of one element's text, which comes in pieces
 UNITS = frozenset(  # cellStyleXfs: the formats in it are of named styles
     [
         "Relationship",
@@ -180,8 +180,9 @@ class Book:
                 if self.bytes > LARGEST:
                     self.refuse(f" unpacks to more than {LARGEST >> 20} MB; {SMALLER}")
                 parser.Parse(piece)
-                if given - parser.CurrentByteIndex > TOKEN:
-                    self.refuse(f": a tag of its XML has no end; {AGAIN}")
+                held = len(unit[-1]) if reading else 0
+                if max(given - parser.CurrentByteIndex, held) > TOKEN:
+                    self.refuse(f": a tag or a text of its XML has no end; {AGAIN}")
                 self.elements = count
                 yield from done
                 done.clear()

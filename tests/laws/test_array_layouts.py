@@ -84,7 +84,8 @@ EXEMPT = {
         )
     },
     **{
-        f"mlestruct.estimators.*.{name}": HOOK
+        f"mlestruct.{package}.*.{name}": HOOK
+        for package in ("estimators", "roommates.model")
         for name in (
             "taken",
             "offset",
@@ -104,6 +105,7 @@ EXEMPT = {
         )
     },
     "mlestruct.estimators.*.__init__": "bounds are a setting, read by Regulariser.of",
+    "mlestruct.roommates.model.*.__init__": "bounds are a setting, read by Regulariser.of",
     "mlestruct.structures.batch.Batch.select": "positions, as NumPy takes them",
     "mlestruct.structures.entropy.Entropy.drop": "flags, not numbers",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",

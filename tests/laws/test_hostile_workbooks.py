@@ -205,6 +205,18 @@ WRONG = {  # refused, with the place
         ),
         r"cell AHA\d+: .*(blank)",
     ),
+    "one long number": (
+        lambda: of(row(2, ["p", 2023]).replace("2023", "7" * (16 * MIB))),
+        r"a tag or a text of its XML has no end",
+    ),
+    "one long text": (
+        lambda: of(row(2, ["p" * (16 * MIB), 2023])),
+        r"a tag or a text of its XML has no end",
+    ),
+    "one long shared text": (
+        lambda: book(strings=SST.format(f"<si><t>{'p' * (16 * MIB)}</t></si>")),
+        r"a tag or a text of its XML has no end",
+    ),
     "a bomb of blanks": (lambda: of(" " * (300 * MIB)), r"sheet 'People' unpacks to more than"),
     "a tag without end": (lambda: of(f'<row a="{"x" * (3 * MIB)}"/>'), r"sheet 'People': a tag"),
     "nested too deeply": (lambda: of("<a>" * 500_000), r"sheet 'People': .*nested too deeply"),
