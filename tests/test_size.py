@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         6957,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2788, r"mlestruct/estimators/"),
+    "estimators": (2792, r"mlestruct/estimators/"),
     "families": (1699, r"mlestruct/families/"),
-    "extras": (1579, r"mlestruct/"),
+    "extras": (1582, r"mlestruct/"),
 }
-RAW = {"tests": 34185, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34188, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -203,6 +203,11 @@ class Trainable(Parameters):
     instead: ClassVar[str] = "learn from the examples of which every label is known, and give those"
     """What to do for intervals where labels are missing."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "offset" in vars(cls):  # would be ignored in silence
+            refuse_removed("Estimator.offset")
+
     def taken(self, X: Any, y: Any) -> Given:
         """A user's X, and y where there is one, as lists of examples and outcomes."""
         return given_of(X, y, self.axes)
