@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.errors import Infeasible
-from mlestruct.native._door import best_sequences
 from mlestruct.oracle import HULL, Validated, attained, load, resolve
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.structures import FactorGraph
@@ -124,10 +123,8 @@ def _attempts(
 def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:
     """(sequences × length) states and their scores, best first: k, or all if there are fewer.
 
-    Viterbi, then best-first backwards (Soong and Huang 1991, "A tree-trellis based fast search for
-    finding the N best sentence hypotheses"): the value of a Viterbi prefix is the best completion
-    of any suffix, so that suffixes come off the list in the order of their best sequences.
-    O(n K² + k n K).
+    Viterbi with the k best prefixes of every state in place of one, which are all that the k best
+    sequences can begin with. O(n k K²).
 
     ``nodes`` (length × K) scores of states, ``steps`` (length − 1 × K × K) of transitions; −inf
     where one is forbidden.
@@ -139,6 +136,17 @@ def k_best(nodes: Array, steps: Array, k: int) -> tuple[Ints, Array]:
     k = min(k, K**n)
     refuse_made(k * nodes.size, f"k={k}")
     states, scores = np.empty((k, n), dtype=np.int64), np.empty(k)
-    nodes, steps = np.ascontiguousarray(nodes), np.ascontiguousarray(steps)
-    found = best_sequences(n, K, nodes, steps, k, states, scores)
-    return states[:found], scores[:found]
+    best, came = nodes[:1], list[Ints]()  # prefixes by rank and last state
+    for step, node in zip(steps, nodes[1:], strict=True):
+        total = (best[:, :, None] + step).reshape(-1, K)
+        few = min(k, len(total))
+        came.append(np.argpartition(total, -few, axis=0)[-few:])
+        best = np.take_along_axis(total, came[-1], axis=0) + node
+    last = np.argsort(-best.ravel(), kind="stable")[:k]
+    scores = best.ravel()[last]
+    last, scores = last[scores > -np.inf], scores[scores > -np.inf]
+    states = np.empty((len(last), n), dtype=np.int64)
+    for t in range(n - 1, -1, -1):
+        rank, states[:, t] = np.divmod(last, K)
+        last = came[t - 1][rank, states[:, t]] if t else last
+    return states, scores
