@@ -17,7 +17,7 @@ LEAST = 1e-9  # a smaller share of the labellings is no middle
 def forest_order(structure: FactorGraph) -> tuple[Ints, Ints]:
     """Factors from the leaves up, and the variable that each of them reports to. O(graph).
 
-    Breadth-first from one root per component, reversed.
+    Breadth-first from the last variable of every component, reversed.
     """
     if not structure.is_forest:
         raise ValueError(
@@ -30,7 +30,7 @@ def forest_order(structure: FactorGraph) -> tuple[Ints, Ints]:
         for variable in variables:
             touching[variable].append(factor)
     parent, reached = dict[int, int](), set[int]()
-    for root in range(structure.n_nodes):
+    for root in reversed(range(structure.n_nodes)):
         queue = [] if root in reached else [root]
         for variable in queue:
             reached.add(variable)

@@ -13,7 +13,6 @@
 namespace {
 
 constexpr int64_t NONE = -1;
-constexpr int64_t FEW = 6;  // states that are gone through one by one
 
 // The first of the largest value, and where it is; 0 where all are -inf.
 struct Best {
@@ -26,48 +25,24 @@ struct Best {
     }
 };
 
-// The best of x + y in eights. Beyond the last y stand -inf, to whole eights.
-INLINE Best best_sum(const double *x, const double *y, int64_t count) {
-    Row top = row_of(-INF), place = row_of(0.0);
-    for (int64_t k = 0; k < count; k += EIGHT) {
-        const Row value = load(x + k) + load(y + k);
-        place = select(value > top, counted_from(static_cast<double>(k)), place);
-        top = larger(value, top);
-    }
-    const double most = largest(top);
-    const Row first = select(top == row_of(most), place, row_of(INF));
-    return {most, static_cast<int64_t>(smallest(first))};
-}
-
 struct Labelling {
     const factor_forest &f;
     double *node;     // scores of states, with what factors below tell
     double *copy;     // of all scores, where some are forbidden
     int64_t *choice;  // of every factor and parent's state: a pair's other state, else an entry
     int64_t *state;
-    int64_t *turn;      // states of the members of a factor, counted through
-    double *below;      // scores of the states of a pair's other node, with -inf to whole eights
-    const double *end;  // of the example's scores
+    int64_t *turn;  // states of the members of a factor, counted through
 
     int64_t states(int64_t v) const { return f.node_start[v + 1] - f.node_start[v]; }
     bool is_pair(int64_t t) const { return f.scope_start[t + 1] - f.scope_start[t] == 2; }
 
-    // The best states of a pair's other node u, for the states of v.
+    // The best states of a pair's other node u, for the states of v; eight side by side where a row
+    // of the table holds v's states.
     void gather_pair(const double *table, int64_t v, int64_t u, bool by_rows, int64_t *chosen) {
         const int64_t rows = states(v), columns = states(u);
         double *up = node + f.node_start[v];
-        std::memcpy(below, node + f.node_start[u], columns * sizeof(double));
-        for (int64_t b = columns; b < whole_eights(columns); ++b) below[b] = -INF;
-        // Steps from entry to entry along a row and down a column, where rows are v's states.
-        const int64_t along = by_rows ? 1 : rows, down = by_rows ? columns : 1;
+        const double *below = node + f.node_start[u];
         int64_t a = 0;
-        for (; by_rows && columns >= FEW && a < rows; ++a) {
-            const double *row = table + a * columns;
-            if (row + whole_eights(columns) > end) break;
-            const Best found = best_sum(row, below, columns);
-            up[a] += found.value;
-            chosen[a] = found.at;
-        }
         for (; !by_rows && a + EIGHT <= rows; a += EIGHT) {
             Row top = row_of(-INF), place = row_of(0.0);
             for (int64_t b = 0; b < columns; ++b) {
@@ -81,7 +56,7 @@ struct Labelling {
         for (; a < rows; ++a) {
             Best found;
             for (int64_t b = 0; b < columns; ++b)
-                found.offer(table[a * down + b * along] + below[b], b);
+                found.offer(table[by_rows ? a * columns + b : b * rows + a] + below[b], b);
             up[a] += found.value;
             chosen[a] = found.at;
         }
@@ -148,7 +123,6 @@ struct Labelling {
             scores = copy;
         }
         std::memcpy(node, scores, coordinates * sizeof(double));
-        end = scores + f.table_start[f.factors];
         int64_t *chosen = choice;
         for (int64_t k = 0; k < f.factors; ++k) {
             const int64_t t = f.order[k], v = f.parent[k], *scope = f.scope + f.scope_start[t];
@@ -192,15 +166,13 @@ status viterbi_solve(const factor_forest *f, int64_t count, const int64_t *offse
         widest = order > widest ? order : widest;
         choices += f->node_start[f->parent[k] + 1] - f->node_start[f->parent[k]];
     }
-    double *room = arena.array<double>(most), *below = arena.array<double>(whole_eights(most));
+    double *room = arena.array<double>(most);
     Labelling labelling{*f,
                         arena.array<double>(f->node_start[f->nodes]),
                         arena.array<double>(f->forbidden > 0 ? f->table_start[f->factors] : 0),
                         arena.array<int64_t>(choices),
                         arena.array<int64_t>(f->nodes),
-                        arena.array<int64_t>(widest),
-                        below,
-                        nullptr};
+                        arena.array<int64_t>(widest)};
     if (arena.failed) return NO_MEMORY;
     for (int64_t k = 0; k < count; ++k)
         best[k] = labelling.solve(scores + offsets[k], vertices + offsets[k], room);
