@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1451, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6957,
+        6894,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2792, r"mlestruct/estimators/"),
     "families": (1699, r"mlestruct/families/"),
     "extras": (1582, r"mlestruct/"),
 }
-RAW = {"tests": 34188, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34173, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

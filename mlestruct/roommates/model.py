@@ -389,10 +389,9 @@ class RoommateModel(Estimator):
     ) -> Plan:
         """Pair up a table of people: the best total score under rules and rooms.
 
-        ``rooms`` is a table with columns ``room`` and ``size`` (1, 2 or 4; without it all are for
-        2), and those of ``same`` where rooms belong to groups. A column ``fixed`` there, or the
-        mapping ``fixed``, says who is to be in which room; a column ``accessible`` there and one
-        among people, who needs such a room. Without rooms a group of odd size leaves one person
+        ``rooms`` is a table with columns ``room`` and ``size`` (1, 2 or 4), and those of ``same``
+        where rooms belong to groups. A column ``fixed`` there, or the mapping ``fixed``, says who
+        is to be in which room. Without rooms a group of odd size leaves one person
         over. ``consent`` are pairs (person, other): whoever is named first may share only with the
         others so named. ``unknown`` takes the place of the model's own; ``mix`` are further columns
         in which partners may differ though all observed pairs agree (else a ValueError).

@@ -149,7 +149,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "protected": _columns("answers that explanations do not itemise"),
     "require": _two("two people who must share; repeatable"),
     "room": _columns("who shares has the same room in these columns"),
-    "rooms": _value("ROOMS", "columns room, size, and perhaps fixed and accessible"),
+    "rooms": _value("ROOMS", "columns room, size, and perhaps fixed"),
     "rules": _value("RULES", "columns rule (forbid, require or allow), id_a, id_b"),
     "same": _columns("partners agree in these, such as gender"),
     "show-protected": _switch("itemise protected columns"),

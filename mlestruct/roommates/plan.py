@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mlestruct.errors import Infeasible
 from mlestruct.limits import late
 from mlestruct.results import Shown
 from mlestruct.roommates.frames import Table
 from mlestruct.roommates.pairing import Pairing
 from mlestruct.roommates.people import People
-from mlestruct.roommates.rooms import Room, Rule, Rules, housed, needs
+from mlestruct.roommates.rooms import Room, Rule, Rules, housed
 from mlestruct.structures.base import Ints
 
 if TYPE_CHECKING:
@@ -130,22 +129,13 @@ class Plan(Shown):
 
     @cached_property
     def homes(self) -> list[Housed]:
-        """Who lives together; ValueError where rooms leave no plan."""
+        """Who lives together."""
         found = []
         for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
             fours = sum(room.size == 4 and not room.fixed for room in rooms)
             kept = [np.array([pairing.place[row] for row in r.fixed]) for r in rooms if r.fixed]
             homes, members = pairing.homes(fours, kept), pairing.group.members
-            needing = needs(self.people) & set(members.tolist()) if rooms else set()
-            places = housed(rooms, [members[home] for home in homes], needing)
-            if len(places) < len(homes):
-                who = ", ".join(repr(self.people.ids[row]) for row in sorted(needing)[:SHOWN])
-                raise Infeasible(
-                    f"{pairing.group.label}: {len(needing)} people need an accessible room ({who}),"
-                    f" and {sum(room.accessible for room in rooms)} of the rooms used are "
-                    "accessible; fix them to rooms, require that two of them share, or list more "
-                    "such rooms first"
-                )
+            places = housed(rooms, [members[home] for home in homes])
             found += [Housed(pairing, *home) for home in zip(homes, places, strict=True)]
         return found
 

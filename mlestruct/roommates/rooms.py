@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 import re
-import warnings
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from mlestruct.errors import DataWarning, Infeasible, outside
-from mlestruct.roommates.frames import Table, folded, number, written
+from mlestruct.errors import Infeasible
+from mlestruct.roommates.frames import Table, number, written
 from mlestruct.roommates.people import Group, People, are_ids, without
-from mlestruct.roommates.questionnaire import refuse, some
+from mlestruct.roommates.questionnaire import refuse
 from mlestruct.structures.base import Ints
 
 SIZES = (1, 2, 4)
-ACCESSIBLE = "accessible"
-SAID = {  # by the names of a column, one of which may be there
-    ("size", "capacity", "beds", "places"): "how large a room is",
-    ("fixed",): "who is to be in a room",
-    (ACCESSIBLE,): "which rooms are accessible",
-}
-YES = frozenset(
-    ("yes", "y", "true", "1", "x", "ja", "j", "wahr", "oui", "o", "si", "sí", "sim", "tak", "ano")
-)
-NO = frozenset(("no", "n", "false", "0", "-", "nein", "falsch", "non", "não", "nie", "ne"))
+SIZE = ("size", "capacity", "beds", "places")  # names of a column, of which one is there
+FIXED, GONE = "fixed", "accessible"  # a column that was read once
 Fixed = Mapping[Any, Sequence[Any]]
 Rule = tuple[Hashable, Hashable]
 Consent = Sequence[Rule]
@@ -43,22 +34,25 @@ class Room:
     name: Any
     size: int
     fixed: tuple[int, ...] = ()
-    accessible: bool = False
 
 
 def rooms_of(
     table: Table, people: People, columns: Sequence[str], fixed: Fixed
 ) -> list[list[Room]]:
     """The rooms that each group fills: fixed ones first, then in the table's order."""
-    size, named, accessible = _columns_of(table, columns)
+    size, named = _called(table, *SIZE), _called(table, FIXED)
+    if size is None:
+        raise ValueError(f"{table.file}no column 'size' says how many people a room is for")
+    if GONE in (*table.names, *people.table.names):
+        raise ValueError(f"a column {GONE!r} is not read: name who is to be where in {FIXED!r}")
     names = table.labels("room")
     fixed_in = _fixed(table, people, names, fixed, named)
-    served = [False] * len(names) if accessible is None else _yes(table, accessible)
-    sizes: list[Any] = [2] * len(names)
-    if size is not None:  # a remark in one cell makes text of the others
-        sizes = [c if (n := number(c)) is None else n for c in table.as_written(size).tolist()]
+    # a remark in one cell makes text of the others
+    sizes = [c if (n := number(c)) is None else n for c in table.as_written(size).tolist()]
     given: list[list[Room]] = [[] for _ in people.groups]
-    faults = [*_nameless(table, names), *_of_nobody(table, people, columns)]
+    faults = _nameless(table, names)
+    for name in [name for name in columns if name in table.names]:
+        faults += without(table, [name])
     for row, owner in enumerate(_owners(table, people, columns)):
         who = fixed_in.get(row, ())
         fault = _fault(names[row], sizes[row], who)
@@ -69,41 +63,18 @@ def rooms_of(
         if fault:
             faults.append(fault)
         elif owner is not None:
-            given[owner].append(Room(names[row], int(sizes[row]), who, served[row]))
+            given[owner].append(Room(names[row], int(sizes[row]), who))
     refuse(faults)
     _refuse_misplaced(people, given)
-    needing = needs(people)
-    return [
-        _filled(rooms, group, needing & set(group.members.tolist()))
-        for rooms, group in zip(given, people.groups, strict=True)
-    ]
+    return [_filled(rooms, group) for rooms, group in zip(given, people.groups, strict=True)]
 
 
-def _columns_of(table: Table, columns: Sequence[str]) -> list[str | None]:
-    """The columns of size, of who is fixed and of accessible rooms, however they are spelled.
-
-    Where nothing says how large rooms are, a column that might is asked about: Betten, 1, 2, 4.
-    """
-    found: list[str | None] = []
-    for known, what in SAID.items():
-        own = [name for name in table.names if name.casefold() in known]
-        if len(own) > 1:
-            raise ValueError(f"{table.file}both {own[0]!r} and {own[1]!r} say {what}")
-        found.append(own[0] if own else None)
-    for name in table.names if found[0] is None else ():
-        column = table.columns[name]
-        small = column.dtype.kind == "i" and len(column) and 0 < column.min() <= column.max() <= 9
-        if small and name not in {"room", *columns, *found}:
-            words = f"{table.file}no column 'size', so all rooms are for 2; is it {name!r}?"
-            warnings.warn(words, DataWarning, stacklevel=outside())
-    return found
-
-
-def needs(people: People) -> set[int]:
-    """The rows of people who need an accessible room."""
-    if ACCESSIBLE not in people.table.names:
-        return set()
-    return {row for row, yes in enumerate(_yes(people.table, ACCESSIBLE)) if yes}
+def _called(table: Table, *known: str) -> str | None:
+    """The column that is called so, in letters of any case."""
+    own = [name for name in table.names if name.casefold() in known]
+    if len(own) > 1:
+        raise ValueError(f"{table.file}both {own[0]!r} and {own[1]!r} are there; keep one of them")
+    return own[0] if own else None
 
 
 def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
@@ -114,33 +85,6 @@ def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
             place = "" if table.places is None else f": {table.both(seen[name], row)}"
             faults.append(f"room {name!r} is listed twice{place}")
     return faults
-
-
-def _of_nobody(table: Table, people: People, columns: Sequence[str]) -> list[str]:
-    """Rooms that do not say which group they are for; and groups that look like another."""
-    faults: list[str] = []
-    for k, name in [(k, name) for k, name in enumerate(columns) if name in table.names]:
-        faults += without(table, [name])
-        there = {written(group.key[k]) for group in people.groups}
-        gone = [own for own in dict.fromkeys(map(written, table.labels(name))) if own not in there]
-        like = {folded(str(own)): own for own in there}
-        near = [
-            f"{own!r} (is it {like[key]!r}?)"
-            for own in gone
-            if own is not None and (key := folded(str(own))) in like
-        ]
-        faults += [f"{table.file}nobody is of {name} {', '.join(near)}"] if near else []
-    return faults
-
-
-def _yes(table: Table, column: str) -> list[bool]:
-    """A column of yes and no, blank for no."""
-    cells = table.labels(column)
-    words = ["" if value is None else str(written(value)).casefold() for value in cells]
-    odd = [row for row, word in enumerate(words) if word and word not in YES | NO]
-    faults = (f"{table.at(k, column)}: {column!r} is yes or no, not {cells[k]!r}" for k in odd)
-    refuse(some(faults))
-    return [word in YES for word in words]
 
 
 def _fixed(
@@ -211,9 +155,9 @@ def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[in
         yield fit[0] if fit else None
 
 
-def _filled(rooms: list[Room], group: Group, needing: set[int]) -> list[Room]:
+def _filled(rooms: list[Room], group: Group) -> list[Room]:
     """As many rooms as are needed; the last may have a free place."""
-    rooms = sorted(rooms, key=lambda room: (not room.fixed, not (needing and room.accessible)))
+    rooms = sorted(rooms, key=lambda room: not room.fixed)
     ends = np.cumsum([0, *(room.size for room in rooms)])
     people = len(group.members)
     if ends[-1] < people:
@@ -230,28 +174,17 @@ def _filled(rooms: list[Room], group: Group, needing: set[int]) -> list[Room]:
     return [*rooms[:used], replace(rooms[used], size=left)]
 
 
-def housed(
-    rooms: Sequence[Room], homes: Sequence[Ints], needing: Collection[int] = ()
-) -> list[Any]:
-    """The room of each set of people who share: fixed ones, then by size, in order; or None.
-
-    Who needs an accessible room gets one first; the others get the remaining ones last.
-    """
-    places: list[Any] = [None] * len(homes)
-    sets, free = [set(home.tolist()) for home in homes], list(rooms)
-    fixed = [next((room for room in rooms if own & set(room.fixed)), None) for own in sets]
-    served = [bool(own & set(needing)) for own in sets]
-    for h in sorted(
-        range(len(homes)) if rooms else (), key=lambda h: (not fixed[h], not served[h])
-    ):
-        fits = [room for room in free if room.size == len(homes[h]) and not room.fixed]
-        fits.sort(key=lambda room: room.accessible != served[h] and bool(needing))
-        mine = fixed[h] or next(iter(fits), None)
-        if mine is None or (served[h] and not mine.accessible):
-            return []
-        free.remove(mine)
-        places[h] = mine.name
-    return places
+def housed(rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
+    """The room of each set of people who share: fixed ones, then by size, in order; or None."""
+    fixed = {row: room for room in rooms for row in room.fixed}
+    free = {size: [r for r in rooms if r.size == size and not r.fixed] for size in SIZES}
+    found = []
+    for home in homes:
+        mine = next((fixed[row] for row in home.tolist() if row in fixed), None)
+        if mine is None and rooms:
+            mine = free[len(home)].pop(0)
+        found.append(mine and mine.name)
+    return found
 
 
 class Placed(tuple[Hashable, ...]):

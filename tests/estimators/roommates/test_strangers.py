@@ -79,18 +79,13 @@ def test_fixed_rooms_are_kept_however_the_column_is_spelled(name):
     assert next(p.room for p in plan.pairs if women[0] in p[:2]) == "F7"
 
 
-def test_a_column_that_may_be_the_size_is_asked_about():
+def test_the_size_of_rooms_is_said():
     people, learned = fitted()
     rooms = {
         "room": [f"{g}{k}" for g in "FM" for k in range(20)],
         "gender": ["F"] * 20 + ["M"] * 20,
     }
-    with pytest.warns(
-        DataWarning, match="no column 'size', so all rooms are for 2; is it 'Betten'"
-    ):
+    with pytest.raises(ValueError, match="no column 'size' says how many"):
         learned.assign(people, rooms=rooms | {"Betten": [1] * 40})
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DataWarning)
-        learned.assign(people, rooms=rooms)
     with pytest.raises(ValueError, match="room 'F3' has no size"):
         learned.assign(people, rooms=rooms | {"size": [2] * 3 + [None] + [2] * 36})
