@@ -37,9 +37,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (2792, r"mlestruct/estimators/"),
     "families": (1699, r"mlestruct/families/"),
-    "extras": (1582, r"mlestruct/"),
+    "extras": (1562, r"mlestruct/"),
 }
-RAW = {"tests": 34173, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34176, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
