@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from mlestruct.estimators.examples import Given, rng_of
-from mlestruct.learning.regulariser import Regulariser
 from mlestruct.structures.base import Array, Ints, as_count, as_numbers
 from mlestruct.structures.batch import Batch, Partial, pinned
 
@@ -24,7 +23,7 @@ def scored_by(model: Any) -> tuple[Any, str]:
 
     By default the log-likelihood, of which alpha is a part; learners without one: parts right.
     """
-    scoring, learner = model.scoring, model._learner(Regulariser.of(0)).name
+    scoring, learner = model.scoring, model._learner(model.alpha_).name
     if scoring is None:
         scoring = "log_likelihood" if learner in LIKELIHOODS else "parts_right"
     if callable(scoring):
@@ -60,7 +59,7 @@ def _likelihoods(model: Any, batch: Batch[Any], scores: Array, X: Sequence[Any])
     """Every example's log-likelihood, as learned: a surrogate's, or exact."""
     from mlestruct.statistics.interval import likelihood_of
 
-    summed, oracle = model._learner(Regulariser.of(0)).name == "exact_mle", model._oracle()
+    summed, oracle = model._learner(model.alpha_).name == "exact_mle", model._oracle()
     features = model.features(batch, X)
     found = likelihood_of(batch, features, model.rho, summed=summed, oracle=oracle)
     if found is None:

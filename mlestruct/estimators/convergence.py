@@ -10,29 +10,18 @@ import numpy as np
 
 from mlestruct.errors import ConvergenceWarning, outside
 
-CAUSES: dict[str, tuple[str, dict[str, str]]] = {
-    "rounds": ("its rounds ran out", {"max_rounds": "raise max_rounds", "tol": "raise tol"}),
-    "epochs": ("it was still wrong about some examples in its last epoch", {}),
-    "seconds": ("its time ran out", {"max_seconds": "raise max_seconds"}),
-    "calls": ("its calls ran out", {}),
-    "step": (
-        "no step was found that inference's last digits could tell from none",
-        {
-            "solver": "look for features of very different sizes, raise alpha, or take "
-            "solver='frank_wolfe'",
-            "alpha": "raise alpha",
-        },
-    ),
-    "proof": (
-        "the weights stand still, and what proves them leaves more",
-        {"solver": "raise tol, or take solver='frank_wolfe'", "tol": "raise tol"},
-    ),
-    "interrupted": ("it was interrupted", {}),
+CAUSES = {
+    "rounds": "its rounds ran out: raise max_rounds or tol, or bring columns of very different "
+    "sizes to one (penalty='standardised')",
+    "seconds": "its time ran out: raise max_seconds",
+    "calls": "its calls ran out",
+    "step": "no step was found that inference's last digits could tell from none: look for "
+    "features of very different sizes, raise alpha, or take solver='frank_wolfe'",
+    "proof": "the weights stand still, and what proves them leaves more: raise tol",
 }
-"""What a model's ``short`` says → (in words, what to do where an estimator has a setting)."""
+"""What a model's ``short`` says → in words, with what to do."""
 
-CUT = ("rounds", "seconds", "calls")  # ways to end early that say nothing against the weights
-LOOSE = 0.1  # relative gaps above it say little about the weights
+LOOSE = 0.1  # relative gaps above it say little about weights that were cut short
 
 
 def warn_short(model: Any, missed: Sequence[float], tried: int) -> None:
@@ -43,31 +32,18 @@ def warn_short(model: Any, missed: Sequence[float], tried: int) -> None:
     """
     if model._short in ("epochs", "interrupted"):
         return
-    proof, settings, cut = model.certificate_, model.get_params(), model._short in CUT
-    cause, advice = CAUSES.get(model._short, (model._short, {}))
-    asked, hint = f"tol={model.tol:g} was asked for", model._hint
-    distance = f"{asked} and no gap is known"
-    if np.isfinite(proof.gap):
-        distance = f"relative gap {proof.relative:.1e} where {asked}"
-    elif proof.withheld:
-        distance = f"{asked} and nothing is certified ({proof.withheld})"
+    proof, cause = model.certificate_, CAUSES.get(model._short, model._short)
+    found = f"relative gap {proof.relative:.1e}" if np.isfinite(proof.gap) else "no gap is known"
+    if proof.withheld:
+        found = f"nothing is certified ({proof.withheld})"
     elif proof.unbounded:
-        distance += ", as the oracle left questions without a bound"
-    told = [f"{type(model).__name__}: the fit has not converged: {distance}; {cause}"]
-    if proof.unbounded:
-        hint = "let the solver say how good an answer could be, Answer(None, upper)"
-    elif proof.withheld is None and proof.slack > proof.gap / 2:
-        told.append("most of the gap is what the oracle's own bounds leave open")
-    elif cut and not model.coef_.any():
-        told.append("nothing better than weights of 0 was found")
-    elif cut and proof.relative > LOOSE:
-        told.append(
-            "the gap is what is proven, not what is wrong with the weights, which may be far "
-            "better than it says"
-        )
+        found += ", as the oracle left questions without a bound"
+        cause += "; let the solver say how good an answer could be, Answer(None, upper)"
+    told = [f"{type(model).__name__}: the fit has not converged: {found}"]
+    told += [f"tol={model.tol:g} was asked for", cause]
+    if model._short in ("rounds", "seconds", "calls") and proof.relative > LOOSE:
+        told.append("the gap is what is proven: the weights may be far better than it says")
     if missed:
         listed = ", ".join(f"{alpha:g}" for alpha in missed)
         told.append(f"{len(missed)} of {tried} alphas missed it, too: {listed}")
-    general = [words for name, words in advice.items() if name in settings]
-    told += [hint] if hint else general[:1]
     warnings.warn("; ".join(told), ConvergenceWarning, stacklevel=outside())

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mlestruct.learning.regulariser import LEAST
 from mlestruct.structures.base import Array, as_numbers, refuse_masked, shape_of
 
 Columns = list[str] | None
@@ -103,11 +102,12 @@ def one_alone(X: Any) -> ValueError:
     return ValueError(f"X is a list of examples, not one {type(X).__name__}: pass [X]")
 
 
-def given_of(X: Any, y: Any, axes: int = 0) -> Given:
+def given_of(model: Any, X: Any, y: Any) -> Given:
     """A user's examples, and outcomes where there are some, as lists: here strange forms enter.
 
-    An array of ``axes`` axes is one example.
+    An array of as many axes as the model's examples have is one of them.
     """
+    axes = getattr(model, "axes", 0)
     listable = X is None or hasattr(X, "__iter__") or hasattr(X, "__getitem__")
     if isinstance(X, Mapping) or not listable or (isinstance(X, np.ndarray) and X.ndim == axes > 0):
         raise one_alone(X)
@@ -191,19 +191,6 @@ def rng_of(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError) as error:
         raise ValueError(f"random_state is {random_state!r}; it seeds nothing: {error}") from error
-
-
-def alphas_of(alpha: float | Sequence[float]) -> Array:
-    """One λ or several to choose from."""
-    alphas = np.atleast_1d(as_numbers(alpha, "alpha"))
-    if alphas.ndim > 1:
-        raise ValueError(f"alpha has shape {alphas.shape}; give one number or a list of them")
-    if len(alphas) == 0:
-        raise ValueError("alpha is empty: give one number or several to choose from")
-    wrong = alphas[~((alphas >= LEAST) & np.isfinite(alphas))]
-    if len(wrong):
-        raise ValueError(f"alpha is {wrong[0]:g}; it must be positive, {LEAST:g} or more")
-    return alphas
 
 
 def width_of(X: Sequence[Any], axes: int, expected: str, width: int | None = None) -> int:

@@ -58,10 +58,11 @@ def intervals(
         raise ValueError(
             f"intervals need every label, and some outcomes are partial: {model.instead}"
         )
-    ridge = model._ridge(model.alpha_)
+    learner = model._learner(model.alpha_)
     calls = model.history_[-1][0] if model.history_ else 0
-    name = model._learner(ridge).name
-    fitted = Learned(name, model.rho, model.coef_, ridge, model._oracle(), calls)
+    fitted = Learned(
+        learner.name, model.rho, model.coef_, learner.regulariser, model._oracle(), calls
+    )
     names, told = model.names(), [] if features.d > MOST else model.contrasts(against)
     cohorts = None if cohort is None else listed(cohort, "cohort is a list")
     unit = units_of(cohorts, len(given.every), known.places)

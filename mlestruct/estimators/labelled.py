@@ -56,7 +56,8 @@ class Weighable(Estimator):
             each = listed(node_weight, "node_weight is a list of arrays")
             nodes = [as_numbers(each[m], f"example {m}: node_weight") for m in given.places]
             given = replace(given, nodes=[weight.reshape(-1) for weight in nodes])
-        return self._fit(given, sample_weight, validation, checkpoint)
+        known: Any = given
+        return super().fit(known, [], sample_weight, validation=validation, checkpoint=checkpoint)
 
     def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
         """A weight per node of every example: its ``own`` times that of its class."""

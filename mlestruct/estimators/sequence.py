@@ -249,7 +249,7 @@ class SequenceModel(Labelled):
         if tags is None:
             return X
         self._check_fitted()
-        given_of(X, None)
+        given_of(None, X, None)
         if not hasattr(tags, "__len__") or len(X) != len(tags):
             raise ValueError(f"allowed is a list for each of {len(X)} sequences, not {tags!r:.80}")
         for m, (x, given) in enumerate(zip(X, tags, strict=True)):

@@ -11,7 +11,6 @@ import numpy as np
 
 from mlestruct.learning.dual import Certificate
 from mlestruct.learning.loop import Found
-from mlestruct.learning.regulariser import Regulariser
 from mlestruct.storage import files
 from mlestruct.storage.trees import pack, unpack
 
@@ -71,6 +70,7 @@ def load(path: Path, kind: Any, again: Mapping[str, Any]) -> Any:
             raise ValueError("its names of columns are no list of texts")
         kind.check_names(settings)
         model, learned = kind(**settings), unpack(header["inference"], arrays)
+        model.scale_ = scale
         found = Found(
             theta,
             certificate,
@@ -78,11 +78,11 @@ def load(path: Path, kind: Any, again: Mapping[str, Any]) -> Any:
             route=header["route"],
             learned=learned,
             short=str(header["short"]),
-            inference=model._learner(Regulariser.of(0)).inference.recall(learned),
+            inference=model._learner(header["alpha"]).inference.recall(learned),
         )
         model._keep(found, header["alpha"], len(theta))
         model.alpha_scores_ = [(float(a), float(b)) for a, b in arrays["alpha_scores"]]
-        model.notes_, model.scale_, model._columns = header["notes"], scale, columns
+        model.notes_, model._columns = header["notes"], columns
         model.restore(unpack(header["learned"], arrays))
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise ValueError(f"{path} does not load as a {kind.__name__}: {error}") from error

@@ -49,6 +49,7 @@ class StructuredModel(Estimator):
     [array([0., 0., 0., 1.])]
     """
 
+    axes = 2
     structure: Structure | Callable[[Any], Structure] | None = None
     feature_map: Callable[[Any], Any] | None = None
     bias: Callable[[Any], Any] | str | None = None
@@ -75,7 +76,7 @@ class StructuredModel(Estimator):
 
     def taken(self, X: Any, y: Any) -> Given:
         """As of any estimator; the features of every example may be a frame."""
-        given = given_of(X, y, 2 if self.feature_map is None else 0)
+        given = given_of(self if self.feature_map is None else None, X, y)
         return replace(given, columns=columns_of([self.rows(x) for x in given.X]))
 
     def rows(self, x: Any) -> Any:

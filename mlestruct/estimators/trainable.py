@@ -18,7 +18,7 @@ from mlestruct.engine import Engine
 from mlestruct.errors import not_fitted, refuse_removed
 from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged, winner
 from mlestruct.estimators.convergence import warn_short
-from mlestruct.estimators.examples import Columns, Given, alphas_of, given_of
+from mlestruct.estimators.examples import Columns, Given, given_of
 from mlestruct.features import Dense, Features, as_features
 from mlestruct.features.base import alike, levelled, squares
 from mlestruct.inference.choose import Inference, Route
@@ -26,12 +26,12 @@ from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
 from mlestruct.learning.checkpoints import Unwritten
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
-from mlestruct.learning.regulariser import Regulariser
+from mlestruct.learning.regulariser import LEAST, Regulariser
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
-from mlestruct.statistics.affordability import MOST, advice
+from mlestruct.statistics.affordability import EACH, MOST, seconds
 from mlestruct.storage.digest import shown
-from mlestruct.structures.base import Array
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Rho
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
 KINDS = "biufU"  # of arrays that model files hold: see files.py
-UNEVEN = 1e5  # columns of whose sizes the largest is so many of the smallest are no accident
 QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
 DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
 FREE = ("workers", "engine", "progress")  # settings that change no bit
@@ -49,16 +48,11 @@ ALIKE = (
     "labels count with weights in learning: what was maximised is no likelihood, and probabilities "
     "are as if heavy labels were seen that much more often"
 )
-Wanted = bool | str | None
-UNCHANGED = "$UNCHANGED$"  # scikit-learn's own word for a request that stays as it is
+AFFORDABLE = (
+    "exact sums are affordable here, and this surrogate's weights are known to be off: "
+    "learner='exact_mle' learns the true ones"
+)
 WEIGHTS = ("sample_weight", "node_weight")
-
-
-class _Requests(dict[str, Any]):
-    """What was asked of each method; scikit-learn's clone copies it by the attribute's name."""
-
-    def __sklearn_clone__(self) -> _Requests:
-        return _Requests(self)
 
 
 class Parameters:
@@ -82,13 +76,6 @@ class Parameters:
         for name, value in params.items():
             setattr(self, name, value)
         return self
-
-    def check_switches(self) -> None:
-        """A ValueError for a yes-or-no setting that is neither: any text would be a yes."""
-        for name, default in self._defaults().items():
-            value = getattr(self, name)
-            if isinstance(default, bool) and not (np.isscalar(value) and value in (0, 1)):
-                raise ValueError(f"{name} is {value!r}; it must be True or False")
 
     @classmethod
     def check_names(cls, names: Iterable[str]) -> None:
@@ -125,38 +112,36 @@ class Parameters:
         return Tags(None, TargetTags(required=True), input_tags=lists)
 
     def get_metadata_routing(self) -> Any:
-        """Which of fit's and score's arguments scikit-learn's searches are to hand on."""
+        """Which of fit's and score's weights scikit-learn's searches are to hand on."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
-        request = MetadataRequest(owner=self)
+        if (known := getattr(self, "_metadata_request", None)) is not None:
+            return copy.deepcopy(known)
+        request = MetadataRequest(owner=type(self).__name__)
         for method in ("fit", "score"):
-            asked = getattr(self, "_metadata_request", {}).get(method, {})
-            for name in self._routed(method):
-                getattr(request, method).add_request(param=name, alias=asked.get(name))
+            takes = inspect.signature(getattr(type(self), method, id)).parameters
+            for name in filter(takes.__contains__, WEIGHTS):
+                getattr(request, method).add_request(param=name, alias=None)
         return request
 
-    def set_fit_request(
-        self, *, sample_weight: Wanted = UNCHANGED, node_weight: Wanted = UNCHANGED
-    ) -> Self:
-        """Whether searches hand weights (True, or another name for them) to ``fit``."""
-        return self._request("fit", sample_weight=sample_weight, node_weight=node_weight)
+    def set_fit_request(self, **weights: bool | str | None) -> Self:
+        """Whether searches hand ``sample_weight`` or ``node_weight`` to ``fit``.
 
-    def set_score_request(self, *, sample_weight: Wanted = UNCHANGED) -> Self:
-        """Whether searches hand ``sample_weight`` (True, or another name for it) to ``score``."""
-        return self._request("score", sample_weight=sample_weight)
+        True hands it on, and so does another name, by which it is known to the search.
+        """
+        return self._request("fit", weights)
 
-    def _routed(self, method: str) -> list[str]:
-        """The weights that a method takes."""
-        taken = inspect.signature(getattr(type(self), method, id)).parameters
-        return [name for name in WEIGHTS if name in taken]
+    def set_score_request(self, **weights: bool | str | None) -> Self:
+        """Whether searches hand ``sample_weight`` to ``score``: as for :meth:`set_fit_request`."""
+        return self._request("score", weights)
 
-    def _request(self, method: str, **wanted: Wanted) -> Self:
-        new = {name: value for name, value in wanted.items() if value != UNCHANGED}
-        strange = next((name for name in new if name not in self._routed(method)), None)
-        if strange is not None:
-            raise TypeError(f"{type(self).__name__}.{method} takes no {strange}")
-        asked = getattr(self, "_metadata_request", {})
-        self._metadata_request = _Requests(asked, **{method: {**asked.get(method, {}), **new}})
+    def _request(self, method: str, weights: dict[str, Any]) -> Self:
+        request = self.get_metadata_routing()
+        for name, alias in weights.items():
+            if name not in getattr(request, method).requests:
+                raise TypeError(f"{type(self).__name__}.{method} takes no {name}")
+            getattr(request, method).add_request(param=name, alias=alias)
+        self._metadata_request = request
         return self
 
 
@@ -208,9 +193,8 @@ class Trainable(Parameters):
         if "offset" in vars(cls):  # would be ignored in silence
             refuse_removed("Estimator.offset")
 
-    def taken(self, X: Any, y: Any) -> Given:
-        """A user's X, and y where there is one, as lists of examples and outcomes."""
-        return given_of(X, y, self.axes)
+    taken = given_of
+    """A user's X, and y where there is one, as lists of examples and outcomes."""
 
     def prepare(self, given: Given) -> Given:
         """Take from the training data what encoding needs, such as the labels.
@@ -224,8 +208,8 @@ class Trainable(Parameters):
         return given
 
     def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
-        """The batch to learn from, its parts weighed where ``given`` or settings say so."""
-        return batch
+        """The batch to learn from, its parts weighed as ``given`` and settings say."""
+        raise NotImplementedError
 
     def divided(self, given: Given) -> Iterable[tuple[Given, Given]]:
         """Examples to learn from, and those held out to choose alpha by, in turn."""
@@ -308,33 +292,20 @@ class Trainable(Parameters):
     ) -> Self:
         """Learn from a list of examples' features and the list of their observed outcomes.
 
-        With a ``checkpoint`` (a path, or :class:`Checkpoint`) a fit that was ended goes on, bit for
-        bit, and one that was not begins. Ctrl-C leaves the model of the last round, as a full disk
-        does.
-        """
-        return self._fit(self.taken(X, y), sample_weight, validation, checkpoint)
-
-    def _fit(
-        self,
-        given: Given,
-        weight: ArrayLike | None,
-        validation: Examples | None,
-        checkpoint: AnyCheckpoint,
-    ) -> Self:
-        """Learn on a copy, which the estimator becomes at the end: a fit that fails changes it not.
-
         Of several alphas the best on ``validation`` is kept; without it, all examples are learned
-        from once more, with the one that was best on those held out in turn.
+        from once more, with the one that was best on those held out in turn. With a ``checkpoint``
+        (a path, or :class:`Checkpoint`) a fit that was ended goes on, bit for bit, and one that was
+        not begins. Ctrl-C leaves the model of the last round, as a full disk does.
         """
-        self.check_switches()
-        model, alphas = copy.copy(self), alphas_of(self.alpha)
+        given, alphas = X if isinstance(X, Given) else self.taken(X, y), self._alphas()
         several, judge = len(alphas) > 1, None
         if checkpoint is not None and several and validation is None and self.random_state is None:
             raise ValueError(
                 "several alphas hold out other examples every time with random_state=None, so a "
                 "checkpoint could never be gone on from: give a number"
             )
-        model._columns, model._label_columns = given.columns, given.labels
+        model = object.__new__(type(self))  # a fit that fails leaves the estimator as it was
+        vars(model).update(vars(self), _columns=given.columns, _label_columns=given.labels)
         if validation is not None:
             if not isinstance(validation, Sequence) or len(validation) != 2:
                 raise ValueError(f"validation is (X, y), not {validation!r}")
@@ -342,15 +313,15 @@ class Trainable(Parameters):
             judge = checked if len(checked.outcomes) and several else None
         given.outcomes  # noqa: B018  (refuses no outcomes)
         loop = Loop.begin(checkpoint, type(self).__name__, self._named)
-        given = model.prepare(given if weight is None else given.weighed(weight))
-        table, missed, work, tried = np.zeros((1, 0)), list[float](), copy.copy(model), alphas
+        given = model.prepare(given if sample_weight is None else given.weighed(sample_weight))
+        table, missed, work, tried = np.zeros((1, 0)), list[float](), model, alphas
         try:
             if several and judge is None:
+                work = copy.copy(model)
                 parts = [work._learn(*part, alphas, loop) for part in work.divided(given)]
                 table = np.concatenate([scores for scores, _ in parts], axis=1)
                 missed = [alpha for _, more in parts for alpha in more]
-                alphas = alphas[[winner(alphas, table, self.one_standard_error)]]
-            work = model
+                alphas, work = alphas[[winner(alphas, table, self.one_standard_error)]], model
             scores, more = model._learn(given, judge, alphas, loop)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
@@ -371,6 +342,23 @@ class Trainable(Parameters):
             warn_short(self, missed, len(tried))
         return self
 
+    def _alphas(self) -> Array:
+        """One λ or several to choose from; a ValueError for settings that are none.
+
+        Any text would be a yes, where a setting is yes or no.
+        """
+        for name, default in self._defaults().items():
+            value = getattr(self, name)
+            if isinstance(default, bool) and not (np.isscalar(value) and value in (0, 1)):
+                raise ValueError(f"{name} is {value!r}; it must be True or False")
+        alphas = np.atleast_1d(as_numbers(self.alpha, "alpha"))
+        if alphas.ndim > 1 or len(alphas) == 0:
+            raise ValueError(f"alpha has shape {alphas.shape}; give one number or a list of them")
+        wrong = alphas[~((alphas >= LEAST) & np.isfinite(alphas))]
+        if len(wrong):
+            raise ValueError(f"alpha is {wrong[0]:g}; it must be positive, {LEAST:g} or more")
+        return alphas
+
     def _named(self) -> dict[str, Any]:
         """The settings that a fit which goes on must share."""
         settings = self.get_params().items()
@@ -383,25 +371,26 @@ class Trainable(Parameters):
 
         Returns the scores, and the alphas whose fits have not converged.
         """
-        batch, features = self._problem(given.X, self.encode(given.X, given.outcomes), given.weight)
+        encoded = self.encode(given.X, given.outcomes)
+        batch, features = self._problem(given.X, encoded, given.weight)
         self._told = None  # what these examples sum to, by which intervals tell others apart
         if not batch.partly and batch.target is not None:
             self._told = np.append(features.moments(batch.target * batch.weights), len(batch))
-        counted = self.counted(batch, given)
-        self.notes_ = [] if counted is batch else [ALIKE]
-        batch, levels = counted, self._levelled(counted, features, alphas)
-        order = np.argsort(-alphas, kind="stable").tolist()  # each starts from a stronger one
-        ridges = [self._ridge(alphas[k]) for k in order]
-        learner: Any = self._learner(ridges[0])
-        if batch.partly:
-            learner = learner.of_seen(self.tol)
-        watch, inside = watcher(learner.name, self.progress), loop.inside("path")
+        self.notes_, whole = list[str](), batch
+        if given.nodes is not None or getattr(self, "class_weight", None) is not None:
+            batch = self.counted(batch, given)
+            self.notes_ = [] if batch is whole else [ALIKE]
+        levels = self._levelled(batch, features, alphas)
+        order = np.argsort(-alphas, kind="stable")  # each starts from a stronger one
         self.alpha_scores_: list[tuple[float, float]] = []
-        tried, missed, model = list[tuple[Array, Found]](), list[float](), None
-        for alpha, ridge in zip(alphas[order].tolist(), ridges, strict=True):
+        scores, fits, missed = list[Array](), list[Found](), list[float]()
+        inside, model, watch = loop.inside("path"), None, None
+        for alpha in alphas[order].tolist():
+            learner: Any = self._learner(alpha)
+            watch = watch or watcher(learner.name, self.progress)
+            learner = learner.of_seen(self.tol) if batch.partly else learner
             try:
-                one = learner.under(ridge)
-                model = one.fit(batch, levels, start=model, told=watch, loop=inside)
+                model = learner.fit(batch, levels, start=model, told=watch, loop=inside)
             except (Interrupted, Unwritten) as ended:
                 if ended.model is not None:
                     self._keep(ended.model, alpha, features.d)
@@ -410,14 +399,13 @@ class Trainable(Parameters):
             self._keep(model, alpha, features.d)
             missed += [] if model.converged else [alpha]
             if judge is not None:
-                tried.append((judged(self, judge), model))
+                scores.append(judged(self, judge))
+                fits.append(model)
         table = np.zeros((len(alphas), 0))
-        if tried:
-            found = [tried[order.index(k)] for k in range(len(alphas))]
-            table = np.array([scores for scores, _ in found])
+        if judge is not None:
+            table = np.array(scores)[np.argsort(order)]
             best = winner(alphas, table, self.one_standard_error)
-            self._keep(found[best][1], float(alphas[best]), features.d)
-        self._hint = self._uneven(features, batch.size) if self._short else ""
+            self._keep(fits[int(np.argsort(order)[best])], float(alphas[best]), features.d)
         self.notes_ = [*self.notes_, *self._notes(batch, features)]
         return table, missed
 
@@ -450,25 +438,21 @@ class Trainable(Parameters):
                 features = levelled(batch, features, np.flatnonzero(large))
         return features
 
-    def _ridge(self, alpha: float) -> Regulariser:
-        """The penalty of the columns as they are given."""
-        bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
-        if not isinstance(bounds, Sequence) or len(bounds) != 2:
-            raise ValueError(f"bounds are (lower, upper), not {reprlib.repr(self.bounds)}")
-        lower, upper = bounds
-        with np.errstate(over="ignore", under="ignore"):
-            lam = alpha * self.scale_**2
-        l1, d = self.l1 * self.scale_, len(self.scale_)
-        return Regulariser.of(d, lam, l1=l1, lower=lower, upper=upper)
-
-    def _learner(self, regulariser: Regulariser) -> Learns:
+    def _learner(self, alpha: float) -> Learns:
+        """The learner, with the penalty of the columns as they are given."""
         make = LEARNERS.get(self.learner) if isinstance(self.learner, str) else self.learner
         if make is None:
             raise ValueError(f"no learner {self.learner!r}; there are {', '.join(LEARNERS)}")
+        bounds = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        if not isinstance(bounds, Sequence) or len(bounds) != 2:
+            raise ValueError(f"bounds are (lower, upper), not {reprlib.repr(self.bounds)}")
+        with np.errstate(over="ignore", under="ignore"):
+            lam = alpha * self.scale_**2
+        box: Any = {"l1": self.l1 * self.scale_, "lower": bounds[0], "upper": bounds[1]}
         limits: Any = {"rounds": self.max_rounds, "seconds": self.max_seconds}
         return make(
             rho=self.rho,
-            regulariser=regulariser,
+            regulariser=Regulariser.of(len(self.scale_), lam, **box),
             oracle=self._oracle(),
             route=self.solver,
             solver=FrankWolfe(tol=self.tol, workers=self.workers, engine=self.engine, **limits),
@@ -493,7 +477,10 @@ class Trainable(Parameters):
         """What these examples say of the weights learned from them, in words."""
         surrogate = self.learner == "mle_struct" and self.oracle is None
         surrogate &= ALIKE not in self.notes_  # exact_mle takes no weights
-        notes = advice(batch, self.inference_) if surrogate else []
+        notes = list[str]()
+        quick = surrogate and all(seconds(one) <= EACH for one in batch.structures)
+        if quick and not self.inference_.sums(batch):
+            notes = [AFFORDABLE]
         size = np.abs(self.coef_) * self.scale_
         quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
         if len(quiet) and features.d <= MOST and (same := alike(batch, features, quiet)):
@@ -502,17 +489,6 @@ class Trainable(Parameters):
                 f"the same for every outcome, so that nothing can be learned of it: {listed}"
             )
         return notes
-
-    def _uneven(self, features: Features, rows: int) -> str:
-        """What to do about columns of very different sizes, where a fit has not converged."""
-        size = np.sqrt(squares(features, np.ones(rows)) / rows)
-        size = size[size > 0]
-        if self.penalty != "raw" or len(size) == 0 or size.max() < UNEVEN * size.min():
-            return ""
-        return (
-            f"sizes of columns differ by up to {size.max() / size.min():.0e}: divide the large "
-            "ones, or take penalty='standardised'"
-        )
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):

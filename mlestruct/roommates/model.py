@@ -13,7 +13,7 @@ import numpy as np
 from mlestruct import Batch, limits
 from mlestruct.errors import DataWarning, outside, refuse_removed
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.examples import Given, alphas_of
+from mlestruct.estimators.examples import Given
 from mlestruct.features import Pairs
 from mlestruct.inference import best, marginals
 from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, log_z_interval
@@ -162,20 +162,20 @@ class RoommateModel(Estimator):
         looser certificate and rougher errors.
         """
         with self._limited(max_seconds):
-            sample = self._sampled(people, pairs)
+            examples: Any = self._sampled(people, pairs)
             vars(self).pop("_found", None)
             try:
-                self._fit(sample, None, None, checkpoint)
+                super().fit(examples, [], checkpoint=checkpoint)
             except limits.OutOfTime:
                 limits.note("no time was left to choose alpha, and the first was taken")
-                asked, self.alpha = self.alpha, float(alphas_of(self.alpha)[0])
+                asked, self.alpha = self.alpha, float(self._alphas()[0])
                 try:
-                    self._fit(sample, None, None, None)
+                    super().fit(examples, [])
                 finally:
                     self.alpha = asked
             finally:
                 if "_found" in vars(self):  # also where Ctrl-C ended the fit
-                    self._look_back(sample, vars(self).pop("_found"))
+                    self._look_back(examples, vars(self).pop("_found"))
             if self._short or not self.alpha_scores_:  # else the choice of alpha was cut short
                 limits.told()
         return self

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from mlestruct.lazy import lazily
 
 if TYPE_CHECKING:
-    from mlestruct.statistics.affordability import advice as advice
     from mlestruct.statistics.affordability import affordable as affordable
     from mlestruct.statistics.annealing import Annealed as Annealed
     from mlestruct.statistics.annealing import annealed as annealed

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mlestruct.inference.choose import Inference
 from mlestruct.structures.base import Structure
 from mlestruct.structures.batch import Batch
 
@@ -32,16 +31,6 @@ def total(batch: Batch[Structure]) -> float:
     """Seconds that exact sums of all examples would take, about."""
     cost = [seconds(structure) for structure in batch.structures]
     return float(sum(cost[k] for k in batch.which.tolist()))
-
-
-def advice(batch: Batch[Structure], learned: Inference) -> list[str]:
-    """A line for whoever ``learned`` by a surrogate where the true weights could be had."""
-    if any(seconds(structure) > EACH for structure in batch.structures) or learned.sums(batch):
-        return []
-    return [
-        "exact sums are affordable here, and this surrogate's weights are known to be off: "
-        "learner='exact_mle' learns the true ones"
-    ]
 
 
 def seconds(structure: Any) -> float:

@@ -56,7 +56,7 @@ class JointModel(Parameters):
         if not isinstance(self.mixture, Mixture):
             raise ValueError(f"mixture is a Mixture, not {self.mixture!r}")
         check_mixture(self.graph, self.mixture)
-        given_of(labels, labels)
+        given_of(self, labels, labels)
         target = Batch.of(self.graph, labels).target
         assert target is not None
         mean = target.reshape(len(labels), -1).mean(axis=0)
@@ -90,7 +90,7 @@ class JointModel(Parameters):
 
     def _predicted(self, observed: Sequence[ArrayLike]) -> Iterator[Prediction]:
         self._check_fitted()
-        given_of(observed, observed)
+        given_of(self, observed, observed)
         for m, y in enumerate(observed):
             try:
                 yield predict(self.graph, self.coef_, self.mixture, y, self._rho)
