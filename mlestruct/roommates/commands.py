@@ -192,9 +192,8 @@ def planned_by(given: argparse.Namespace) -> Office:
             for pair in getattr(given, option)
         ]
 
-    office.plan = office.planned_under(
-        forbid=placed("forbid"), require=placed("require"), mix=given.mix
-    )
+    office.rules = {"forbid": placed("forbid"), "require": placed("require")}
+    office.rules["mix"] = given.mix or ()
     gone = len(office.left & set(map(str, office.named("people").as_names(office.settings.id))))
     say(given, *([f"{gone} people who left are not planned"] if gone else []))
     say(given, *(_unused(part) for part in office.decided if part.why))
@@ -341,8 +340,8 @@ def run_change(given: argparse.Namespace) -> int:
     from mlestruct.roommates.project import Project
 
     office = planned_by(given)
-    made = office.decide(given.kind, given.who)
-    lines = office.cost(made)["words"] if len(given.who) == 2 else []
+    after = office.changed(given.kind, given.who)
+    lines, made = office.cost(after)["words"], after.choices.decided
     if given.yes:
         project = Project(office.project.folder, office.project.file.name)
         project.keep(replace(project.choices(), decided=made))
@@ -465,8 +464,7 @@ def _changed(office: Office) -> Iterator[tuple[str, str]]:
 
 def _unused(part: Decided) -> str:
     """A decision that does not fit, and why."""
-    words = WORDS[f"decided {part.kind}"].format(who=" + ".join(part.who), room=part.room)
-    return f"{words}. {WORDS['not in use'].format(why=part.why)}"
+    return f"{part}. {WORDS['not in use'].format(why=part.why)}"
 
 
 def _refuse_unknown(told: Mapping[str, Any], tables: Sequence[Table]) -> None:

@@ -9,9 +9,9 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from itertools import combinations
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from mlestruct.roommates.project import (
 )
 from mlestruct.roommates.questionnaire import listed
 from mlestruct.roommates.reading import read, sheets
-from mlestruct.roommates.report import Report, export_csv, guarded
+from mlestruct.roommates.report import Report, guarded
 from mlestruct.roommates.rooms import COLUMNS, listed_rules
 from mlestruct.roommates.words import PAGE, number, percent
 
@@ -51,6 +51,7 @@ SAME = 1.05  # times as probable, which is about as good
 LARGEST_FACTOR = 30.0  # in logarithms: beyond it a plan is practically impossible
 RULES = ("rule", "rule proposed", "spelled rule")  # findings that ask for one
 TWO = ("together", "swap", "apart")  # changes that are about two people
+RULED = {"require": "require", "together": "require", "forbid": "forbid"}  # rules of decisions
 CHANGES = (*TWO, "lock", "unlock", "left", "back")
 
 Json = dict[str, Any]
@@ -89,6 +90,7 @@ class Office:
         only: Sequence[str] | None = None,
     ) -> None:
         self.project, self.choices = project, choices or project.choices()
+        self.rules: dict[str, Any] = {}
         self.told, self.own, self.only = dict(told or {}), model, only
         self.command = choices is not None
         if model is not None:
@@ -387,54 +389,31 @@ class Office:
             return self.own
         return RoommateModel.load(self.project.model).set_params(unknown=self.settings.unknown)
 
-    def planned_under(self, **rules: Any) -> Plan:
-        """The best plan under what was decided, the table of rules, and rules of a command."""
-        kept: dict[str, list[Any]] = {"forbid": [], "require": [], "consent": []}
+    @cached_property
+    def plan(self) -> Plan:
+        """The best plan under what was decided, the table of rules, and ``rules`` of a command."""
+        kept: dict[str, Any] = {"forbid": [], "require": [], "consent": []}
         if "rules" in self.choices.files:
             ids = {str(who): who for who in self.everybody.ids}
             kept = dict(listed_rules(self.named("rules"), ids))
-        rooms = self.named("rooms") if "rooms" in self.choices.files else None
         held = [part for part in self.decided if part.why is None]
         fixed = {p.room: [*map(self.id_of, p.who)] for p in held if p.kind == "fixed"}
-        must = self._twos(held, "require", "together")
-        return self.model.assign(
-            self.people,
-            rooms=rooms,
-            fixed=fixed or None,
-            forbid=[*rules.get("forbid", ()), *kept["forbid"], *self._twos(held, "forbid")],
-            require=[*rules.get("require", ()), *kept["require"], *must],
-            consent=kept["consent"],
-            mix=rules.get("mix") or (),
-        )
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The plan at hand."""
-        return self.planned_under()
-
-    def _twos(self, decided: Sequence[Decided], *kinds: str) -> list[tuple[Any, Any]]:
-        """The pairs of ids that decisions are about."""
-        listed = [[*map(self.id_of, part.who)] for part in decided if part.kind in kinds]
-        return [(a, b) for a, b in listed]
+        for part in held:
+            if part.kind in RULED:
+                kept[RULED[part.kind]].append(tuple(map(self.id_of, part.who)))
+        for name, more in self.rules.items():
+            kept[name] = [*more, *kept.get(name, ())]
+        rooms = self.named("rooms") if "rooms" in self.choices.files else None
+        return self.model.assign(self.people, rooms=rooms, fixed=fixed or None, **kept)
 
     def report(self, **shown: Any) -> Report:
         """The plan with its reasons."""
         return Report(self.model, self.people, self.plan, names=self.settings.names, **shown)
 
-    def csv(self) -> bytes:
-        """The plan for a spreadsheet."""
-        path = self.project.folder / "pairs.csv"
-        export_csv(path, self.plan.columns())
-        return path.read_bytes()
-
     def xlsx(self) -> bytes:
-        """The plan as a workbook; needs the extra ``mlestruct[office]``."""
-        try:
-            from openpyxl import Workbook
-        except ImportError as error:
-            raise ValueError(
-                "a workbook needs the extra mlestruct[office]; the CSV file opens in Excel too"
-            ) from error
+        """The plan as a workbook."""
+        from openpyxl import Workbook
+
         book, columns, out = Workbook(), self.plan.columns(), io.BytesIO()
         for row in ([*columns], *zip(*columns.values(), strict=True)):
             cells = (cell.item() if hasattr(cell, "item") else cell for cell in row)
@@ -448,33 +427,55 @@ class Office:
         home = next(one for one in self.plan.homes if one.pairing is pairing and me in one.who)
         return tuple(str(written(pairing.ids[one])) for one in home.who), _text(home.room)
 
-    def decide(self, kind: str, who: Sequence[str]) -> Decisions:
-        """All decisions after a change; a ValueError where that breaks a lock, or another one."""
-        made = self.choices.decided
+    def changed(self, kind: str, who: Sequence[str]) -> Office:
+        """The case after a change; a ValueError where that breaks a decision, or leaves no plan."""
         if kind not in CHANGES or len(set(who)) != len(who) or len(who) != 1 + (kind in TWO):
             raise ValueError(
                 f"{kind}: name two people for together, swap and apart, and one for the others"
             )
-        if kind == "back":
-            return tuple(part for part in made if who[0] not in part.who)
-        for one in who:
-            if self.id_of(one) is None:
-                raise ValueError(f"nobody who is planned has id {one!r}")
-        if kind == "left":
-            return (*made, Decided("left", tuple(who)))
-        if kind in ("lock", "unlock"):
-            return _locked(made, *self.home(who[0]), kind == "lock")
-        if kind == "apart":
-            return _apart(made, set(who))
-        pairs = [(who[0], who[1])] if kind == "together" else self._swapped(*who)
-        for pair in pairs:
-            _refuse(made, pair, LOCKS, "{} is locked: unlock that home first ({})")
-            _refuse_apart(made, pair)
-        taken = {who for pair in pairs for who in pair}
-        kept = (part for part in made if part.kind != "together" or not taken & set(part.who))
-        return (*kept, *(Decided("together", pair) for pair in pairs))
+        stranger = next((one for one in who if kind != "back" and self.id_of(one) is None), None)
+        if stranger is not None:
+            raise ValueError(f"nobody who is planned has id {stranger!r}")
+        new, kept = self._decided_by(kind, tuple(who))
+        for part in kept:
+            if any(_contradict(part, one) for one in new):
+                raise ValueError(f"{part}: let that go first")
+        after = self.under((*kept, *new))
+        for part in after.decided:
+            if part.why and part[:3] in [one[:3] for one in new]:
+                raise ValueError(part.why)
+        _ = after.plan
+        return after
 
-    def _swapped(self, a: str, b: str) -> list[tuple[str, str]]:
+    def _decided_by(self, kind: str, who: tuple[str, ...]) -> tuple[list[Decided], list[Decided]]:
+        """What a change decides, and the decisions that it leaves."""
+        new: list[Decided] = []
+        gone: Sequence[str] = ("together",)
+        own = set(who)
+        if kind == "back":
+            return new, [part for part in self.choices.decided if not own & set(part.who)]
+        if kind in ("lock", "unlock"):
+            home, room = self.home(who[0])
+            if room is None and len(home) == 1:
+                raise ValueError("who lives alone can be locked in a room only; there is none")
+            lock = Decided("require" if room is None else "fixed", home, room)
+            new, gone, own = [lock] if kind == "lock" else [], LOCKS, set(home)
+        elif kind == "left":
+            new, gone = [Decided("left", who)], ()
+        elif kind == "apart":
+            new, gone = [Decided("forbid", tuple(sorted(who)))], ("together", "forbid")
+        else:
+            pairs = [who] if kind == "together" else self._swapped(*who)
+            new, own = [Decided("together", pair) for pair in pairs], {a for p in pairs for a in p}
+        kept = [
+            part
+            for part in self.choices.decided
+            if part.kind not in gone
+            or not (set(part.who) <= own if kind not in TWO[:2] else own & set(part.who))
+        ]
+        return new, kept
+
+    def _swapped(self, a: str, b: str) -> list[tuple[str, ...]]:
         """Each of two people with the other's partner."""
         theirs = [self.plan.partner(self.id_of(one)) for one in (a, b)]
         if None in theirs:
@@ -484,61 +485,46 @@ class Office:
             raise ValueError("these two share already")
         return [(a, second), (b, first)]
 
-    def cost(self, made: Decisions) -> Json:
-        """How much less probable the plan becomes by other decisions, and which pairs are new.
+    def under(self, decided: Decisions) -> Office:
+        """The same case under other decisions."""
+        twin = copy(self)
+        twin.choices = replace(self.choices, decided=decided)
+        for name in ("decided", "people", "everybody", "plan", "shown"):
+            vars(twin).pop(name, None)
+        return twin
 
-        ``undone`` are pairs that were put together before and would be so no longer.
-        """
-        old, asked = self.choices.decided, {frozenset(part.who) for part in made}
-        undone = [p.who for p in old if p.kind == "together" and frozenset(p.who) not in asked]
-        gone = {frozenset(map(self.id_of, two)) for two in undone}
-        kept = tuple(rule for rule in self.plan.require if frozenset(rule) not in gone)
-        new = [part for part in made if part not in old]
-        changed = replace(self.plan, require=kept).what_if(
-            forbid=self._twos(new, "forbid"), require=self._twos(new, "together")
-        )
-        self.model.refuse_crossed(changed.plan)
+    def cost(self, after: Office) -> Json:
+        """How much less probable the plan becomes, which pairs are new, what is let go."""
         homes = {frozenset(_people(home)) for home in self.plan.shared}
-        pairs = [
-            pair
-            for home in changed.plan.shared
-            if frozenset(_people(home)) not in homes
-            for pair in home
-        ]
-        if not pairs:
-            apart = any(part.kind == "forbid" for part in new)
-            words = [PAGE["not together" if apart else "share already"]]
-        else:
-            factor = exp(min(changed.loss, LARGEST_FACTOR))
-            far = "cost far" if changed.loss > LARGEST_FACTOR else "cost"
-            name = self.report().shown
-            told = (f"{name(p.a)} + {name(p.b)} ({percent(p.probability)})" for p in pairs)
-            before = ", ".join(" + ".join(two) for two in undone)
-            words = [
-                PAGE["cost same" if factor < SAME else far].format(factor=number(factor)),
-                PAGE["new pairs"].format(pairs=", ".join(told)),
-                *([PAGE["cost undone"].format(pairs=before)] if before else []),
-            ]
-        return {
-            "loss": changed.loss,
-            "new": [[str(written(who)) for who in pair[:2]] for pair in pairs],
-            "undone": [list(two) for two in undone],
-            "words": words,
-        }
+        new = [home for home in after.plan.shared if frozenset(_people(home)) not in homes]
+        words = [] if new else [PAGE["no change"]]
+        if new and after.left == self.left:
+            loss = self.plan.objective - after.plan.objective
+            factor = exp(min(loss, LARGEST_FACTOR))
+            far = "cost far" if loss > LARGEST_FACTOR else "cost"
+            words = [PAGE["cost same" if factor < SAME else far].format(factor=number(factor))]
+        if new:
+            name = after.report().shown
+            told = (
+                f"{name(p.a)} + {name(p.b)} ({percent(p.probability)})"
+                for home in new
+                for p in home
+            )
+            words.append(PAGE["new pairs"].format(pairs=", ".join(told)))
+        gone = [str(part) for part in self.choices.decided if part not in after.choices.decided]
+        words += [PAGE["let go by it"].format(gone=", ".join(gone))] if gone else []
+        pairs = [[str(written(who)) for who in pair[:2]] for home in new for pair in home]
+        return {"new": pairs, "words": words}
 
+    @cached_property
     def shown(self) -> Json:
         """The opening lines, and a card for each home with its reasons."""
-        report = self.report()
-        held = [part for part in self.decided if part.why is None and part.kind in LOCKS]
-        rooms = {part.room for part in held}
-        locks = {frozenset(map(self.id_of, part.who)) for part in held}
-        cards = []
+        report, cards = self.report(), []
+        held = [p for p in self.decided if p.why is None and p.kind in LOCKS]
         for home in report.homes():
-            who, room = home.pop("who"), _text(home.pop("room"))
-            twos = {frozenset(who[k : k + 2]) for k in range(0, len(who) - 1, 2)}
-            locked = (room is not None and room in rooms) or bool(twos and locks >= twos)
-            ids = [str(written(one)) for one in who]
-            cards.append(home | {"who": ids, "room": room, "locked": locked})
+            who = [str(written(one)) for one in home["who"]]
+            locked = any({*part.who} <= {*who} for part in held)
+            cards.append(home | {"who": who, "room": _text(home["room"]), "locked": locked})
         names = {str(written(who)): report.shown(who) for who in self.everybody.ids}
         return {"lines": report.headline(), "homes": cards, "names": names}
 
@@ -551,42 +537,12 @@ def _text(room: Any) -> str | None:
     return None if room is None else str(written(room))
 
 
-def _apart(made: Decisions, two: set[str]) -> Decisions:
-    """With two people kept apart, and no longer put together."""
-    if any(two <= set(part.who) for part in made if part.kind in LOCKS):
-        raise ValueError(f"{' and '.join(sorted(two))} are locked: unlock that home first")
-    kept = tuple(part for part in made if part.kind != "together" or set(part.who) != two)
-    known = any(part.kind == "forbid" and set(part.who) == two for part in made)
-    return kept if known else (*kept, Decided("forbid", tuple(sorted(two))))
-
-
-def _locked(made: Decisions, who: tuple[str, ...], room: str | None, keep: bool) -> Decisions:
-    """A home stays together, in its room where there are rooms; or no longer."""
-    if room is None and len(who) == 1:
-        raise ValueError("who lives alone can be locked in a room only, and there is none")
-    own = set(who)
-    loose = tuple(part for part in made if part.kind not in LOCKS or not set(part.who) <= own)
-    if not keep:
-        return loose
-    _refuse(loose, who, LOCKS, "{} is locked: unlock that home first ({})")
-    taken = next((part for part in loose if part.kind == "fixed" and part.room == room), None)
-    if taken is not None:
-        raise ValueError(f"room {room} is locked for {' and '.join(taken.who)}")
-    for two in combinations(who, 2):
-        _refuse_apart(loose, two)
-    for part in loose:
-        if part.kind == "together" and set(part.who) & own and not set(part.who) <= own:
-            raise ValueError(f"{' and '.join(part.who)} were put together: let that go first")
-    return (*loose, Decided("require" if room is None else "fixed", who, room))
-
-
-def _refuse(made: Decisions, who: Sequence[str], kinds: Sequence[str], words: str) -> None:
-    for part in [part for part in made if part.kind in kinds]:
-        taken = next((own for own in who if own in part.who), None)
-        if taken is not None:
-            raise ValueError(words.format(taken, " and ".join(part.who)))
-
-
-def _refuse_apart(made: Decisions, pair: Sequence[str]) -> None:
-    if any(part.kind == "forbid" and set(part.who) == set(pair) for part in made):
-        raise ValueError(f"{pair[0]} and {pair[1]} are kept apart: let that go first")
+def _contradict(old: Decided, new: Decided) -> bool:
+    """Whether both cannot hold: two homes of one person, or of one room, or kept apart in one."""
+    kinds, theirs, mine = {old.kind, new.kind}, set(old.who), set(new.who)
+    if "left" in kinds or kinds == {"forbid"}:
+        return False
+    if "forbid" in kinds:
+        return theirs <= mine if old.kind == "forbid" else mine <= theirs
+    inside = old.kind == "together" and theirs <= mine
+    return bool(theirs & mine and not inside) or (old.room is not None and old.room == new.room)

@@ -268,7 +268,6 @@ const cost = kind => tried(async () => {
   const who = found.map(id => `&who=${encodeURIComponent(id)}`).join("");
   const told = await ask(`cost?kind=${kind}${who}`);
   $("cost").textContent = told.words.join(" ");
-  if (!told.new.length && kind !== "apart") return;
   change = {kind: kind, who: found};
   $("do").hidden = false;
 });

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
 from mlestruct.roommates.observed import ColumnNames
-from mlestruct.roommates.words import COMMENTS, FILE
+from mlestruct.roommates.words import COMMENTS, FILE, PAGE
 from mlestruct.storage.files import fresh
 
 MODEL = "model.npz"
@@ -174,6 +174,9 @@ class Decided(NamedTuple):
     room: str | None = None
     reason: str = ""
     why: str | None = None
+
+    def __str__(self) -> str:
+        return PAGE[f"decided {self.kind}"].format(who=" + ".join(self.who), room=self.room)
 
 
 Decisions = tuple[Decided, ...]

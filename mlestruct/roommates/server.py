@@ -38,7 +38,6 @@ HOST = "127.0.0.1"
 JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
 TAKEN = {
     "report.html": HTML,
-    "pairs.csv": "text/csv; charset=utf-8",
     "pairs.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
 HEADERS = {
@@ -177,7 +176,7 @@ class Session:
             office = self.office()
             office.fit(self._told).set_params(progress=None).save(self.project.model)
             with self._planning:
-                for name in ("model", "plan"):  # those of the model before
+                for name in ("model", "plan", "shown"):  # those of the model before
                     vars(office).pop(name, None)
         except Exception as error:
             self._fault = str(error) or type(error).__name__
@@ -200,25 +199,17 @@ class Session:
     def cost(self, kind: str, who: Sequence[str]) -> Json:
         """What a change would cost."""
         office = self.planned()
-        return office.cost(office.decide(kind, who))
+        return office.cost(office.changed(kind, who))
 
     def change(self, asked: Mapping[str, Any]) -> Json:
         """Decide about people; what leaves no plan, or does not fit, is not kept."""
         with self._alone() as old:
-            office = self.planned()
-            made = office.decide(asked["kind"], asked["who"])
-            unfit = [part for part in office.decided if part.why]
-            self._decide(replace(old, decided=made))
-            try:
-                for part in self.office().decided:
-                    if part.why and part not in unfit:
-                        raise ValueError(part.why)
-                shown = self.planned().shown() | decisions(self.office())
-            except (ValueError, LookupError):
-                self._decide(old)
-                raise
-            self._before += [old.decided] if made != old.decided else []
-            return shown | {"undo": bool(self._before)}
+            office = self.planned().changed(asked["kind"], asked["who"])
+            self._before += [old.decided] if office.choices.decided != old.decided else []
+            self._decide(office.choices)
+            with self._planning:
+                self._office = office
+            return office.shown | decisions(office) | {"undo": bool(self._before)}
 
     def undo(self, _: object = None) -> Json:
         """Take the last change of decisions about people back."""
@@ -330,11 +321,11 @@ class Handler(BaseHTTPRequestHandler):
             office = session.planned()
             if name == "report.html":
                 return office.report().html().encode(), HTML
-            return (office.csv() if name == "pairs.csv" else office.xlsx()), TAKEN[name]
+            return office.xlsx(), TAKEN[name]
         if name == "":
             return page(self.server.token, nonce).encode(), HTML
         if name == "plan":
-            return session.planned().shown(), JSON
+            return session.planned().shown, JSON
         for wanted in {"file": ("kind", "name"), "cost": ("kind", "who")}.get(name, ()):
             if wanted not in asked:
                 raise ValueError(f"the address lacks {wanted}")

@@ -110,7 +110,8 @@ def test_rooms_consent_and_new_answers_from_the_shell(here, capsys):
     assert "--unknown neutral" in capsys.readouterr().err
     names = [f"F{k}" for k in range(5)] + [f"M{k}" for k in range(5)]
     fixed = [f"{who[0]}, {who[3]}", *[None] * 8, f"{men[0]},{men[5]}"]
-    write_csv("rooms.csv", {"room": names, "gender": ["F"] * 5 + ["M"] * 5, "fixed": fixed})
+    columns = {"room": names, "size": [2] * 10, "gender": ["F"] * 5 + ["M"] * 5}
+    write_csv("rooms.csv", columns | {"fixed": fixed})
     allowed = {"rule": ["allow"] * 2, "id_a": [who[1]] * 2, "id_b": [who[2], who[4]]}
     write_csv("rules.csv", allowed)
     more = ["--rooms", "rooms.csv", "--rules", "rules.csv", "--unknown", "nearest"]

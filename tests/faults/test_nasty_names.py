@@ -42,7 +42,8 @@ def written(tmp_path_factory):
     )
     pairs = [(NASTY[k], NASTY[k + 1]) for k in range(0, 16, 2)]
     model = ms.RoommateModel(same="house", categorical="diet").fit(people, pairs)
-    rooms = table({"room": [f"={k}<i>" for k in range(8)], "house": people["house"][::2].tolist()})
+    named = {"room": [f"={k}<i>" for k in range(8)], "house": people["house"][::2].tolist()}
+    rooms = table(named | {"size": [2] * 8})
     report = Report.of(model, people, rooms=rooms)
     return place, report.write(place / "out")
 

@@ -76,7 +76,7 @@ def session(folder):
         while told("state")["running"]:
             time.sleep(0.02)
         told("change", {"kind": "lock", "who": told("plan")["homes"][0]["who"][:1]})
-        for name in ("pairs.csv", "pairs.xlsx", "report.html"):
+        for name in ("pairs.xlsx", "report.html"):
             ask(name)
         server.shutdown()
 
