@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1442, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6849,
+        6660,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2744, r"mlestruct/estimators/"),
     "families": (1699, r"mlestruct/families/"),
     "extras": (1562, r"mlestruct/"),
 }
-RAW = {"tests": 34178, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 34196, "benchmarks": 7735}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

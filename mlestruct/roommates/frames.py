@@ -130,32 +130,36 @@ class Places:
         return f"{self.file}, {place}{self.lines[row]}"
 
 
-@dataclass(frozen=True)
-class Grid(Places):
-    """Rows of cells (None: blank) with their lines in the file, and in words how they were read."""
+class Row(NamedTuple):
+    """A line of a file that holds something: its number, its cells by column, how many it has."""
 
-    rows: Sequence[list[Cell]] = ()
-    said: tuple[str, ...] = ()
-    blanks: tuple[tuple[int, int], ...] = ()  # (row, column) of cells that lost blanks
+    line: int
+    cells: Mapping[int, Cell]
+    width: int
 
-    def cell(self, row: int, column: int) -> str:
+
+class Grid(NamedTuple):
+    """The rows of a file or a sheet, and in words how they were read."""
+
+    path: str
+    sheet: str | None
+    rows: list[Row]
+    said: list[str]
+
+    def column(self, column: int) -> str:
+        """A column's letters in a sheet, its number in a text."""
+        return letters(column) if self.sheet else str(column + 1)
+
+    def place(self, line: int, column: int) -> str:
         """Where a cell stands."""
-        own = {"": letters(column)} if self.sheet else {}
-        return Places(self.path, self.lines, self.sheet, own).at(row)
+        if self.sheet is None:
+            return f"{self.path}, line {line}"
+        return f"{self.path}, sheet {self.sheet!r}, cell {letters(column)}{line}"
 
-    def stripped(self) -> Grid:
-        """Without blanks around text, and with letters in one piece; what changed is kept."""
-        rows: list[list[Cell]] = []
-        lost: list[tuple[int, int]] = []
-        joined = 0
-        for number, row in enumerate(self.rows):
-            whole = [unicodedata.normalize("NFC", c) if isinstance(c, str) else c for c in row]
-            joined += sum(a != b for a, b in zip(row, whole, strict=True))
-            bare = [stripped(c) if isinstance(c, str) else c for c in whole]
-            lost += [(number, k) for k, cell in enumerate(bare) if cell != whole[k]]
-            rows.append([None if cell == "" else cell for cell in bare])
-        more = (f"letters and their accents joined in {joined} cells",) if joined else ()
-        return replace(self, rows=rows, blanks=tuple(lost), said=(*self.said, *more))
+
+def bare_text(text: str) -> str:
+    """Without blanks around it, and with letters and their accents in one piece."""
+    return stripped(unicodedata.normalize("NFC", text))
 
 
 def letters(column: int) -> str:
@@ -424,7 +428,7 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
     if isinstance(given, (str, os.PathLike)):
         from mlestruct.roommates.reading import read
 
-        return read(given, wanted)
+        return read(given)
     back: Callable[[Columns], Any] = dict
     if isinstance(given, Mapping):
         for name, values in given.items():

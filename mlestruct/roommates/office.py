@@ -61,10 +61,7 @@ def opened(
     kind: str, path: Path | str, sheet: str | None, told: Settings | None, **reading: Any
 ) -> Table:
     """A file as a table with the columns of its kind, else a ValueError lists those there are."""
-    wanted: Sequence[str] = NEEDED.get(kind, ())
-    if told is not None and kind in EXAMINED:
-        wanted = [told.id, *told.groups] if kind == "people" else told.columns.needed
-    found = read(path, wanted, sheet=sheet, **reading)
+    found = read(path, sheet=sheet, **reading)
     for name in NEEDED.get(kind, ()):
         _ = found[name]
     return found.respelled(told.spelled if told else {})

@@ -16,7 +16,7 @@ import re
 import zipfile
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 from xml.parsers import expat
 
-from mlestruct.roommates.frames import Cell, Grid, letters, written
+from mlestruct.roommates.frames import Cell, Grid, Row, bare_text, letters
 
 LARGEST = 1 << 28  # bytes that the parts of a workbook that are read may unpack to
 ELEMENTS = 3 << 19  # of XML, empty cells among them
@@ -33,26 +33,13 @@ LONGEST = 32_767  # characters of one cell, as in Excel
 MERGED = 1 << 16  # ranges of one sheet
 SHEETS, PARTS, DEEP = 256, 10_000, 100  # sheets, files in the archive, levels of XML
 ROWS, COLUMNS = 1 << 20, 1 << 14  # of any sheet
-GAP, GAP_ACROSS = 10_000, 1_000  # blank rows and columns within a table
-AREA = 1 << 22  # cells of all rows, the blank ones before a filled one included
+AREA = 1 << 22  # cells and rows that merged ranges lie over
 TOP = 30  # rows in which names are looked for
 PIECE = 1 << 16  # bytes that are parsed at a time
 TOKEN = 1 << 20  # bytes of one tag or of one element's text, which comes in pieces
-UNITS = frozenset(  # cellStyleXfs: the formats in it are of named styles
-    [
-        "Relationship",
-        "workbookPr",
-        "sheet",
-        "numFmt",
-        "cellStyleXfs",
-        "xf",
-        "si",
-        "row",
-        "mergeCell",
-    ]
-)
-
-KINDS = {"xl/": "xlsx", "content.xml": "an OpenDocument sheet (.ods)", "Index/": "a Numbers sheet"}
+# cellStyleXfs: the formats in it are of named styles
+UNITS = {"Relationship", "workbookPr", "sheet", "numFmt", "cellStyleXfs", "xf", "si", "row"}
+UNITS |= {"mergeCell"}
 AGAIN = "open it in your spreadsheet and save it again as .xlsx"
 SMALLER = "keep only the table in it, or save the sheet as CSV in UTF-8"
 DAMAGED = (  # RuntimeError: encrypted, or packed in a way of later archives
@@ -69,16 +56,16 @@ def is_packed(data: bytes) -> bool:
     return data.startswith(b"PK\x03\x04")
 
 
-def grid(data: bytes, path: str, sheet: str | None, wanted: Collection[str]) -> Grid:
-    """One sheet: the named one, else the only one that has rows, or the ``wanted`` names."""
+def grid(data: bytes, path: str, sheet: str | None) -> Grid:
+    """One sheet: the named one, else the only one that has rows."""
     with _opened(data, path) as book:
-        return _grid(book.sheet(_chosen(book, sheet, wanted)), len(book.pages) > 1)
+        return _grid(book.sheet(_chosen(book, sheet)), len(book.pages) > 1)
 
 
 def sheets(data: bytes, path: str) -> list[str]:
     """The names of the sheets to choose from."""
     with _opened(data, path) as book:
-        return _having(book, {page.name: book.sheet(page, TOP) for page in book.pages})
+        return _having(book)
 
 
 class Page(NamedTuple):
@@ -301,7 +288,7 @@ class Book:
         if sheet.text > TEXT:
             much = f"more than {TEXT >> 20} MB of text up to here"
             sheet.refuse(f"{much}; {SMALLER}", _at(line, column))
-        return value if value.strip() else None
+        return bare_text(value) or None
 
     def _read(self, kind: str, text: str, format_: int) -> Cell:
         """Numbers as numbers, or with the zeros that their format shows; dates as ISO 8601."""
@@ -391,11 +378,12 @@ def _opened(data: bytes, path: str) -> Iterator[Book]:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise ValueError(f"{path} is a damaged workbook or archive ({error})") from error
-    listed = archive.namelist()
-    kind = next((k for s, k in KINDS.items() if any(name.startswith(s) for name in listed)), "")
-    if kind != "xlsx" or any(name.endswith("workbook.bin") for name in listed):
-        words = "a binary workbook (.xlsb)" if kind == "xlsx" else kind or "a packed archive (.zip)"
-        raise ValueError(f"{path} is {words}; save the table as .xlsx or as CSV in UTF-8")
+    names = archive.namelist()
+    if "xl/workbook.bin" in names or not any(name.startswith("xl/") for name in names):
+        raise ValueError(
+            f"{path} is no .xlsx workbook, but perhaps .ods, .xlsb, .numbers or a packed archive; "
+            "save the table as .xlsx or as CSV in UTF-8"
+        )
     book = Book(archive, path)
     try:
         book.open()
@@ -412,100 +400,65 @@ def _opened(data: bytes, path: str) -> Iterator[Book]:
         raise ValueError(f"{book.where} does not open as a workbook ({why}); {AGAIN}") from error
 
 
-def _chosen(book: Book, sheet: str | None, wanted: Collection[str]) -> Page:
+def _chosen(book: Book, sheet: str | None) -> Page:
     """The sheet to read."""
     pages = {page.name: page for page in book.pages}
-    if sheet is not None:
-        if sheet not in pages:
-            raise _Refused(f"{book.path} has no sheet {sheet!r}; it has {', '.join(pages)}")
-        return pages[sheet]
-    if len(pages) == 1:
-        return book.pages[0]
-    tops = {page.name: book.sheet(page, TOP) for page in book.pages}
-    having = _having(book, tops)
-    chosen = [name for name in having if wanted and _has_names(tops[name], wanted)] or having
+    chosen = [sheet] if sheet is not None else [*pages] if len(pages) == 1 else _having(book)
     if len(chosen) > 1:
         names = ", ".join(map(repr, chosen))
         raise _Refused(
             f"{book.path} has several sheets: {names}; say which, such as {book.path}#{chosen[0]}, "
             "or put people of several years into one sheet, with a column for the year"
         )
-    if not chosen:
+    if not pages:
         raise _Refused(f"{book.path} has no sheet of cells, only charts")
+    if chosen[0] not in pages:
+        raise _Refused(f"{book.path} has no sheet {sheet!r}; it has {', '.join(pages)}")
     return pages[chosen[0]]
 
 
-def _having(book: Book, tops: dict[str, Sheet]) -> list[str]:
+def _having(book: Book) -> list[str]:
     """The visible sheets that have rows; all where there are none."""
     shown = [page.name for page in book.pages if page.visible]
-    return [name for name in shown if tops[name].has_rows] or shown or list(tops)
-
-
-def _has_names(sheet: Sheet, wanted: Collection[str]) -> bool:
-    rows = (row.values() for number, row in sheet.rows.items() if number <= TOP)
-    return any(set(wanted) <= {str(written(cell)).strip() for cell in row} for row in rows)
+    having = [page.name for page in book.pages if page.visible and book.sheet(page, TOP).has_rows]
+    return having or shown or [page.name for page in book.pages]
 
 
 def _grid(sheet: Sheet, several: bool) -> Grid:
-    """All rows of a sheet down to the last that holds something."""
+    """All rows of a sheet that hold something."""
     if sheet.faults:
         shown = ", ".join(sheet.faults[:5]) + (" and more" if len(sheet.faults) > 5 else "")
         sheet.refuse(f"{shown}; put these cells right")
-    _refuse_gaps(sheet)
     said = [f"sheet {sheet.name!r}"] if several else []
     said += _unmerged(sheet)
     hidden = len(sheet.hidden & sheet.rows.keys())
     said += [f"{hidden} hidden rows are read too"] if hidden else []
-    lines = list(range(min(sheet.rows), max(sheet.rows) + 1)) if sheet.rows else []
-    cells = [sheet.rows.get(line, {}) for line in lines]
-    rows = [[row.get(k) for k in range(1, max(row, default=0) + 1)] for row in cells]
-    return Grid(sheet.path, lines, sheet.name, rows=rows, said=tuple(said))
+    rows = [
+        Row(line, {k - 1: cell for k, cell in sorted(row.items())}, 0)
+        for line, row in sorted(sheet.rows.items())
+    ]
+    return Grid(sheet.path, sheet.name, rows, said)
 
 
 def _unmerged(sheet: Sheet) -> Iterator[str]:
-    """Fill ranges merged over several rows of one column; say so.
+    """Fill ranges merged over several rows of one column, where rows hold something; say so.
 
-    A range ends with the last row that holds something of its own: what is merged down to the end
-    of the sheet makes no rows. Values that a merged cell hides are refused.
+    Values that a merged cell hides are refused.
     """
     known, visits = sorted(sheet.rows), 0
     for left, top, right, bottom in sheet.merged:
-        place = f"{letters(left - 1)}{top}:{letters(right - 1)}{bottom}"
+        place = f"{_at(top, left)}:{_at(bottom, right)}"
         value = sheet.rows.get(top, {}).get(left)
-        bottom = min(bottom, known[-1]) if known else 0
-        fills = left == right and bottom > top and value is not None
         lines = known[bisect_left(known, top) : bisect_right(known, bottom)]
-        visits += bottom - top + 1 if fills else sum(len(sheet.rows[line]) for line in lines)
+        visits += sum(len(sheet.rows[line]) for line in lines)
         if visits > AREA:
             sheet.refuse(f"merged ranges lie over each other, such as {place}; undo the merging")
         for line in lines:
             row = sheet.rows[line]
-            for column in [k for k in row if left <= k <= right and (line, k) != (top, left)]:
-                hidden = row.pop(column)
-                if hidden != value:
-                    cell = f"{letters(column - 1)}{line}"
-                    sheet.refuse(f"{place} is merged and hides {hidden!r}; undo the merging", cell)
-        if fills:
-            for line in range(top, bottom + 1):
-                sheet.rows.setdefault(line, {})[left] = value
+            for column in [k for k in row if left <= k <= right and row[k] != value]:
+                why = f"{place} is merged and hides {row[column]!r}; undo the merging"
+                sheet.refuse(why, _at(line, column))
+            if left == right and value is not None:
+                row[left] = value
+        if left == right and value is not None and len(lines) > 1:
             yield f"merged cells {place} have {value!r} in each row"
-
-
-def _refuse_gaps(sheet: Sheet) -> None:
-    """Cells that stand far away from the table, each of which would be a column or a person."""
-    lines = {line: f"{letters(min(row) - 1)}{line}" for line, row in sheet.rows.items()}
-    first = {k: line for line in sorted(sheet.rows, reverse=True) for k in sheet.rows[line]}
-    columns = {k: f"{letters(k - 1)}{line}" for k, line in first.items()}
-    for most, what, places in ((GAP, "rows below", lines), (GAP_ACROSS, "columns beside", columns)):
-        for before, here in pairwise(sorted(places)):
-            if here - before > most:
-                gap = f"{here - before - 1:,} blank {what} the table"
-                sheet.refuse(f"it stands {gap}; delete it, or those", places[here])
-    area = 0
-    for line, row in sheet.rows.items():
-        area += max(row)
-        if area > AREA:
-            sheet.refuse(
-                f"more than {AREA:,} cells up to here, most of them blank; {SMALLER}",
-                f"{letters(max(row) - 1)}{line}",
-            )

@@ -153,7 +153,7 @@ def test_a_column_of_numbers_and_text_can_be_carried_but_not_used(kind):
         ("a,a\n1,2\n", "line 1: two columns 'a' .1 and 2.; rename"),
         ("a,b\n1,2\n3\n", "line 3: 1 cells for 2 columns"),
         pytest.param(
-            "a" * 200_000 + "\n1\n", "line 1: a cell of more than 131072 signs", id="endless"
+            "a" * 200_000 + "\n1\n", "line 1: .* a cell has more than 131072 signs", id="endless"
         ),
     ],
 )
