@@ -53,21 +53,19 @@ def per_table():
     return per_table_of(BATCH, nodes, rng.standard_normal((sum(s.n_factors for s in CHAINS), 3)))
 
 
-def pairs(extra=("near", "friends")):
-    """Three questions with answers missing, and matrices of the user's own."""
+def pairs():
+    """Three questions with answers missing."""
     rng = np.random.default_rng(7)
     asked = [
         Question.ordinal("noise", ["low", "mid", "high"], [0.0, 1.0, 2.5]),
         Question.categorical("diet", ["any", "none"]),
         Question.ordinal("hours", range(4), indicators=False),
     ]
-    answers, planes = [], []
+    answers = []
     for group in GROUPS:
         n = group.n_nodes
         answers.append(np.stack([rng.integers(-1, len(q.levels), n) for q in asked], axis=1))
-        half = rng.standard_normal((len(extra), n, n))
-        planes.append(half + half.transpose(0, 2, 1))
-    return Pairs.of(PEOPLE, answers, asked, planes=planes, extra=extra)
+    return Pairs.of(PEOPLE, answers, asked)
 
 
 def batch_of(form):
@@ -88,7 +86,6 @@ FORMS = {
     "tied sparse": lambda: Tied.of(BATCH, sp.csr_array(np.eye(12)[:, :5])),
     "per table": per_table,
     "pairs": pairs,
-    "pairs of answers alone": lambda: pairs(extra=()),
 }
 
 
@@ -196,14 +193,14 @@ def test_pair_features_are_their_names():
     features = pairs()
     columns = {
         name: features.potentials(unit)
-        for name, unit in zip(features.names, np.eye(14), strict=True)
+        for name, unit in zip(features.names, np.eye(12), strict=True)
     }
     values = [0.0, 1.0, 2.5]
     for m, group in enumerate(GROUPS):
         part, codes = PEOPLE.coordinates(m), features.codes[m]
         for k, (u, v) in enumerate(group.ends.tolist()):
             noise, diet, hours = zip(codes[u], codes[v], strict=True)
-            expected = dict.fromkeys(features.names[:-2], 0.0)
+            expected = dict.fromkeys(features.names, 0.0)
             if min(noise) >= 0:
                 expected["noise |difference|"] = abs(values[noise[0]] - values[noise[1]])
                 low, high = (["low", "mid", "high"][k] for k in sorted(noise))
@@ -236,18 +233,15 @@ def spoiled(value):
     return array
 
 
-def answered(codes, **settings):
+def answered(codes):
     asked = [Question.categorical("diet", ["any", "none"])]
-    return Pairs.of(Batch.of(Matching(4)), [codes], asked, **settings)
+    return Pairs.of(Batch.of(Matching(4)), [codes], asked)
 
 
 MISUSE = [
     (lambda: answered([[0], [1], [2], [0]]), "person 2 answers 'diet' with level 2; levels are 0"),
     (lambda: answered([[0], [1]]), r"shape \(2, 1\); expected 4 people"),
     (lambda: answered([[0.5]] * 4), "level numbers are integers"),
-    (lambda: answered([[0]] * 4, planes=[[np.triu(np.ones((4, 4)))]], extra=["x"]), "symmetric"),
-    (lambda: answered([[0]] * 4, planes=[np.ones((2, 4, 4))], extra=["x"]), "1 names × 4 × 4"),
-    (lambda: answered([[0]] * 4, planes=[np.full((1, 4, 4), np.nan)], extra=["x"]), "not finite"),
     (lambda: Pairs.of(Batch.of(Matching(4)), [], []), "answers of 0 groups"),
     (lambda: Pairs.of(Batch.of(Matching(2, [(0, 1)])), [[[]] * 2], []), "complete graphs"),
     (lambda: Question.categorical("diet", ["any", "any"]), "must differ"),

@@ -22,24 +22,24 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (8772, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (874, r"oracles/"),
     "structures to oracle seam": (
-        4349,
+        4240,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2730, r"mlestruct/inference/"),
+    "inference": (2722, r"mlestruct/inference/"),
     "learning": (
-        3864,
+        3865,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1442, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         6660,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2744, r"mlestruct/estimators/"),
-    "families": (1699, r"mlestruct/families/"),
+    "families": (1702, r"mlestruct/families/"),
     "extras": (1562, r"mlestruct/"),
 }
-RAW = {"tests": 34196, "benchmarks": 7735}  # all lines, blank ones and comments included
+RAW = {"tests": 34186, "benchmarks": 7735}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

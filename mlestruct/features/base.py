@@ -239,9 +239,8 @@ class Dense:
         has other bits.
         """
         step = max(1, CHUNK // max(self.matrix.shape[1], 1))
-        for first in range(0, len(self.matrix), step):
-            rows = slice(first, first + step)
-            yield rows, np.ascontiguousarray(self.matrix[rows], dtype=float)
+        parts = (slice(first, first + step) for first in range(0, len(self.matrix), step))
+        return ((rows, np.ascontiguousarray(self.matrix[rows], dtype=float)) for rows in parts)
 
     def potentials(self, theta: Array) -> Array:
         theta = as_numbers(theta, "theta")
@@ -267,10 +266,10 @@ class Dense:
     def each(self, tau: Array) -> Array:
         tau = as_numbers(tau, "tau", len(self.matrix))
         start, count = self.offsets, len(self.offsets) - 1
-        out, first = np.empty((count, self.d)), 0
+        out, first, d = np.empty((count, self.matrix.shape[1])), 0, max(self.matrix.shape[1], 1)
         ready = self.matrix.dtype == float and self.matrix.flags.c_contiguous
         while first < count:
-            most = start[-1] if ready else start[first] + CHUNK // max(self.d, 1)
+            most = start[-1] if ready else start[first] + CHUNK // d
             last = max(first + 1, int(np.searchsorted(start, most, side="right")) - 1)
             rows, inside = slice(start[first], start[last]), start[first : last + 1] - start[first]
             block = np.ascontiguousarray(self.matrix[rows], dtype=float)

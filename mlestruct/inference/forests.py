@@ -10,7 +10,7 @@ import numpy as np
 from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import ChainShape, chain_marginals, forest_marginals
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.forests import forest_shape
@@ -41,7 +41,7 @@ class ForwardBackward(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Exact log Z and marginals; nothing to keep for the next call."""
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         tau, log_z, asked = np.empty(batch.size), np.empty(len(batch)), scores
         sweeps: Any = (chain_marginals, _chain), (forest_marginals, forest_shape)
         for structure, members in batch.groups():

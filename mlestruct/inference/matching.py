@@ -89,7 +89,8 @@ def live_edges(structure: Any) -> LiveEdges:
         centre[:] = 1.0 / degree[strict].max()
     elif strict.any():
         given, point, aim = np.zeros(len(head)), np.empty(len(head)), MatchingAim(0.5, 1e-13, 10**5)
-        start = MatchingPrices.cold(graph, 1, 0.5).native(graph)
+        x, _, mode = MatchingPrices.cold(graph, 1, 0.5)
+        start = MatchingState(1, nodes, graph.live, x, None, mode.view(np.uint8), np.zeros(5))
         matching_infer(graph, aim, start, given, centre, point, np.empty(1))
         centre = point
     return LiveEdges(graph, edge, base, centre)
@@ -193,11 +194,6 @@ class MatchingPrices(NamedTuple):
         sent = np.empty((count, 2, graph.live if rho > 0.5 else 0))
         return cls(np.zeros((count, graph.nodes)), sent, np.zeros(count, np.int8))
 
-    def native(self, graph: MatchingGraph) -> MatchingState:
-        """The same arrays as kernels take them."""
-        size, sent = (len(self.x), graph.nodes, graph.live), self.sent if self.sent.size else None
-        return MatchingState(*size, self.x, sent, self.mode.view(np.uint8), np.zeros(5))
-
 
 @dataclass(frozen=True)
 class Scaling(Routine):
@@ -249,7 +245,7 @@ class Scaling(Routine):
 
     def many(self, batch: Batch[Any], scores: Array, warm: Any = None) -> Beliefs:
         """The next call starts from this one's dual variables and messages."""
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         tau, log_z, prices = np.empty(batch.size), np.empty(len(batch)), []
         for number, (structure, members) in enumerate(batch.groups()):
             graph, edge, base, _ = known = live_edges(structure)
@@ -279,7 +275,7 @@ class Scaling(Routine):
         For ρ ≤ ½ the dual value; above, the sum of the nodes' own bounds, and better prices first,
         by Newton's steps of O(nodes³), where that is far from ``value``.
         """
-        scores, value = batch.vector(scores, "scores"), as_numbers(value, "values")
+        scores, value = as_numbers(scores, "scores", batch.size), as_numbers(value, "values")
         upper = np.empty(len(batch))
         for (structure, members), prices in zip(batch.groups(), warm, strict=True):
             graph, edge, base, _ = live_edges(structure)
@@ -315,7 +311,10 @@ class Scaling(Routine):
         # Beyond ½ nothing stops a kernel: what is late has the prices of ½, which bound it, too.
         rough = self.rho > 0.5 and late()
         aim = MatchingAim(0.5 if rough else self.rho, self.residual, sweeps)
-        matching_infer(graph, aim, state.native(graph), score, known.centre, tau, log_z)
+        sent, mode = state.sent if state.sent.size else None, state.mode.view(np.uint8)
+        size = len(score), graph.nodes, graph.live
+        native = MatchingState(*size, state.x, sent, mode, np.zeros(5))
+        matching_infer(graph, aim, native, score, known.centre, tau, log_z)
         for m in np.flatnonzero(state.mode == SPLIT):  # by the nodes' own bound
             x, enough = state.x[m], max(self.residual, LOST * float(np.abs(score[m]).max()), AGREE)
             for rounds in (12, 100):

@@ -11,7 +11,7 @@ from mlestruct.inference.layouts import plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.lazy import getter
 from mlestruct.native._door import MessageExamples, MessageGraph, ascend_products
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 
@@ -38,8 +38,8 @@ class MeanFieldAscent(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """From uniform marginals, or from a τ that is given; none is handed on."""
-        scores = batch.vector(scores, "scores")
-        tau = np.zeros(batch.size) if warm is None else batch.vector(warm, "start").copy()
+        scores = as_numbers(scores, "scores", batch.size)
+        tau = np.zeros(batch.size) if warm is None else as_numbers(warm, "start", batch.size).copy()
         log_z = np.empty(len(batch))
         for structure, members in batch.groups():
             full = compiled(structure)

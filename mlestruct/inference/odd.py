@@ -207,7 +207,7 @@ class HullScaling(Scaling):
 
     def many(self, batch: Batch[Any], scores: Array, warm: HullState | None = None) -> Beliefs:
         """Over the degrees; then example by example, where sets bind or did in the last call."""
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         log_z, tau, state = super().many(batch, scores, warm and warm.scaling)
         sets = {} if warm is None else warm.sets
         if self.residual > Scaling.residual:
@@ -243,7 +243,7 @@ class HullScaling(Scaling):
 
     def above(self, batch: Batch[Any], scores: Array, warm: HullState, value: Array) -> Array:
         """By the prices of sets and nodes: a bound over the hull, whatever they are."""
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         cut, worth = np.zeros(batch.size), np.zeros(len(batch))
         for m, family in warm.sets.items():
             cut[batch.coordinates(m)] = family.cut(batch.structure(m))
@@ -275,11 +275,9 @@ def binding(entropy: Entropy, scores: Array) -> list[Marks]:
 
 def _searchable(structure: Any) -> bool:
     """A general graph on which odd sets can be looked up."""
-    if type(structure) is not Matching or structure.graph.sides is not None:
+    if type(structure) is not Matching or not structure.odd or structure.n_nodes > EXACT:
         return False
-    return structure.n_nodes <= EXACT and (
-        structure.kind == "partial" or structure.n_nodes % 2 == 0
-    )
+    return structure.kind == "partial" or structure.n_nodes % 2 == 0
 
 
 def _newton(curvature: Array, slope: Array, price: Array) -> Array:

@@ -22,7 +22,7 @@ from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.learning.dual import Certificate, interior, tangent_gaps
 from mlestruct.limits import late
 from mlestruct.oracle import HULL, Oracle
-from mlestruct.structures.base import Array, Bound, Marks, one_of
+from mlestruct.structures.base import Array, Bound, Marks
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 
@@ -166,22 +166,14 @@ def products(scores: Array, tau: Array) -> Array:
 
 def relaxed(batch: Batch[Any], oracle: Oracle[Any]) -> bool:
     """True where the degrees alone allow more than the oracle does: matchings with odd cycles."""
-    return HULL in oracle.polytope and any(
-        one_of(structure, "Matching") and structure.graph.sides is None
-        for structure in batch.structures
-    )
+    return any(structure.odd for structure in batch.structures) and HULL in oracle.polytope
 
 
 def unsearchable(batch: Batch[Any]) -> Marks:
     """Flags of matchings on graphs with odd cycles and more nodes than odd sets are searched on."""
     from mlestruct.structures.odd_sets import EXACT
 
-    large = [
-        one_of(structure, "Matching")
-        and structure.graph.sides is None
-        and structure.n_nodes > EXACT
-        for structure in batch.structures
-    ]
+    large = [one.odd and one.n_nodes > EXACT for one in batch.structures]
     return np.array(large)[batch.which]
 
 

@@ -26,7 +26,7 @@ from mlestruct.native._door import (
     send_messages,
 )
 from mlestruct.storage.trees import Tree, like
-from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.base import Array, Ints, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.structures.graph import FactorGraph
@@ -73,11 +73,6 @@ class WarmMessages(NamedTuple):
         """Others' in their place."""
         for known, fresh in zip(self, others, strict=True):
             known[rows] = fresh
-
-    def native(self) -> MessageState:
-        """Return the arrays as the kernels take them."""
-        (count, messages), beliefs = self.message.shape, self.belief.shape[1]
-        return MessageState(count, messages, beliefs, *self)
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ class SumProduct(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Starts from the messages of the call whose ``warm`` is given."""
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         tau, log_z, messages = np.empty(batch.size), np.empty(len(batch)), {}
         for structure, members in batch.groups():
             ready, known = self.ready(structure), None if warm is None else warm.get(structure)
@@ -179,7 +174,9 @@ class SumProduct(Routine):
         how = MessageSchedule(schedule, self.damping, self.residual, most)
         examples = MessageExamples(len(at), len(scores), at, scores)
         results = MessageResults(len(at), len(tau), tau, log_z)
-        send_messages(*ready[:3], examples, how, state.native(), results)
+        (count, messages), beliefs = state.message.shape, state.belief.shape[1]
+        native = MessageState(count, messages, beliefs, *state)
+        send_messages(*ready[:3], examples, how, native, results)
         return log_z
 
     def _take_over(
@@ -248,7 +245,7 @@ class SumProduct(Routine):
 
         First-order in what they lack of convergence, as ``log_z`` is not. O(Σ tables · order).
         """
-        scores, out = batch.vector(scores, "scores"), np.empty(len(batch))
+        scores, out = as_numbers(scores, "scores", batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             at = batch.offsets[members]
             out[members] = self._bounds(structure, at, scores, warm[structure])
@@ -260,7 +257,9 @@ class SumProduct(Routine):
         ready, out = self.ready(structure), np.empty(len(at))
         paid = _paid(structure, self.counting[structure].tobytes())
         examples, odds = MessageExamples(len(at), len(scores), at, scores), ready.binary is not None
-        bound_messages(ready.plan, examples, state.native(), paid, odds, out)
+        (count, messages), beliefs = state.message.shape, state.belief.shape[1]
+        native = MessageState(count, messages, beliefs, *state)
+        bound_messages(ready.plan, examples, native, paid, odds, out)
         return out
 
 

@@ -180,8 +180,8 @@ def certificate(
     ``at`` takes the entropy's tangent at another point, see :func:`tangent_gaps`. A τ outside the
     oracle's polytope is refused, unless you state that it is a ``mixture`` of the oracle's answers.
     """
-    theta, tau = as_numbers(theta, "theta"), dual.batch.vector(tau, "tau")
-    at = None if at is None else dual.batch.vector(at, "at")
+    theta, tau = as_numbers(theta, "theta"), as_numbers(tau, "tau", dual.batch.size)
+    at = None if at is None else as_numbers(at, "at", dual.batch.size)
     inner = interior(dual.batch, oracle, dual.entropy) if inner is None else inner
     dual = replace(dual, entropy=inner.entropy)
     point = inner.pull(tau) if at is None else tau
@@ -209,7 +209,7 @@ def tangent_gaps(
     A concave H lies below each of its tangents, so the one ``at`` any other point bounds the error
     too, once H(at) + ⟨∇H(at), τ − at⟩ − H(τ) is added; near the boundary it is the better bound.
     """
-    scores, tau = batch.vector(scores, "scores"), batch.vector(tau, "tau")
+    scores, tau = as_numbers(scores, "scores", batch.size), as_numbers(tau, "tau", batch.size)
     _refuse_outside(batch, tau, HULL in oracle.polytope and not mixture)
     slope = entropy.grad(tau if at is None else at)
     score = scores + slope
@@ -264,7 +264,7 @@ class Interior:
             or ((entropy.b != 0) & (complements < 10 * FLOOR)).any()
             or ((entropy.mixed.a != 0) & (mixed < 10 * FLOOR)).any()
         )
-        return (1 - MIX) * tau + MIX * self.tau if touches else tau
+        return (1 - MIX) * coordinates + MIX * self.tau if touches else coordinates
 
 
 def interior(

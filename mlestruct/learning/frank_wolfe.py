@@ -314,7 +314,7 @@ class OracleRun:
             late = (lambda: False) if begun else loop.late
             inner = interior(dual.batch, oracle, dual.entropy, late=late)
         self.inner, self.dual = inner, replace(dual, entropy=inner.entropy)  # no unused views
-        self.start = inner.tau if start is None else inner.pull(dual.batch.vector(start, "start"))
+        self.start = inner.tau if start is None else inner.pull(start)
         self.iterate = Iterate(self.dual, self.start, inner.tau)
         self.share = 0.0 if self.dual.entropy.flat else MIX  # no logarithm of nothing
         self.centre: Centre | None = None

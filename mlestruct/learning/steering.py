@@ -205,11 +205,12 @@ class Sharing:
         """Return the known answer that is best for each example, and by how much beyond τ."""
         found, gain = np.zeros(len(score)), np.zeros(len(batch))
         for members in self.kin:
-            own, place = batch.rows(score, members), batch.index(members)
-            rows = np.concatenate([batch.rows(one, members) for one in self.answers])
+            place, count = batch.index(members), len(members)
+            own = score[place].reshape(count, -1)
+            rows = np.concatenate([one[place] for one in self.answers]).reshape(-1, own.shape[1])
             worth = own @ rows.T
             best = worth.argmax(axis=1)
-            here = (own * batch.rows(tau, members)).sum(axis=1)
+            here = (own * tau[place].reshape(count, -1)).sum(axis=1)
             gain[members] = np.take_along_axis(worth, best[:, None], axis=1)[:, 0] - here
             found[place] = rows[best].ravel()
         return found, gain

@@ -66,7 +66,7 @@ def one_by_one(
     It returns a vertex and a bound on the best score, or raises :class:`Infeasible`: the example's
     number is added, and the structure's own reason takes the place of the solver's.
     """
-    scores = batch.vector(scores, "scores")
+    scores = as_numbers(scores, "scores", batch.size)
     vertices, upper = np.empty(batch.size), np.empty(len(batch))
     for structure, members in batch.groups():
         solve = ready(structure)
@@ -123,6 +123,10 @@ def innermost(oracle: Any) -> Any:
     return oracle
 
 
+def _named(oracle: Any) -> str:
+    return f"oracle {type(innermost(oracle)).__name__}"
+
+
 def name_of(oracle: Any) -> str:
     """The kind of the innermost solver, and a digest of its settings."""
     from mlestruct.storage.digest import digest
@@ -141,7 +145,7 @@ class Validated(Around):
         self.oracle = oracle
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         if not np.isfinite(scores).all():  # −inf where the structure fixes a coordinate at 0
             wrong = ~np.isfinite(scores) & ~(np.isneginf(scores) & (batch.fixed == 0))
             refuse(wrong, lambda k: f"{place_of(batch, k)} is {scores[k]}")
@@ -150,13 +154,12 @@ class Validated(Around):
         except Exception as error:
             self._name_example(batch, scores, error)
             raise
-        name = f"oracle {type(innermost(self)).__name__}"
         if not (isinstance(answers, tuple) and len(answers) == 2):
-            raise ValueError(f"{name} returned {answers!r}; expected (vertices, upper)")
-        vertices, upper = (as_numbers(answer, f"{name}: answers").copy() for answer in answers)
+            raise ValueError(f"{_named(self)} returned {answers!r}; expected (vertices, upper)")
+        vertices, upper = (as_numbers(answer, "an oracle's answers").copy() for answer in answers)
         if vertices.shape != (batch.size,) or upper.shape != batch.which.shape:
             raise ValueError(
-                f"{name} returned shapes {vertices.shape}, {upper.shape}; "
+                f"{_named(self)} returned shapes {vertices.shape}, {upper.shape}; "
                 f"expected ({batch.size},), ({len(batch)},)"
             )
         used = np.flatnonzero(vertices != 0)  # of floats themselves it is ten times slower
@@ -167,16 +170,15 @@ class Validated(Around):
             refuse_outside(batch, vertices, self)
         owner = np.searchsorted(batch.offsets, used, side="right") - 1
         reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch.which))
-        short = f"{name} bounds the best score by"
-        refuse(np.isnan(upper), lambda m: f"example {m}: {short} nan; say None")
-        refuse(
-            upper < reached - TOL * (1.0 + np.abs(reached)),
-            lambda m: (
-                f"example {m}: {short} {upper[m]:.12g}, its own answer reaches {reached[m]:.12g}: "
-                f"{reached[m] - upper[m]:.1g} more; what rounding may cost belongs into the bound "
-                "(does it bound costs? sense='min')"
-            ),
-        )
+        short = ~(upper >= reached - TOL * (1.0 + np.abs(reached)))
+        if short.any():
+            m = int(short.argmax())
+            raise ValueError(
+                f"example {m}: {_named(self)} bounds the best score by {upper[m]:.12g}, its own "
+                f"answer reaches {reached[m]:.12g}: {reached[m] - upper[m]:.1g} more; what "
+                "rounding may cost belongs into the bound; of one that is not known say None (does "
+                "it bound costs? sense='min')"
+            )
         return vertices, np.maximum(upper, reached)
 
     def _name_example(self, batch: Batch[Any], scores: Array, error: Exception) -> None:
@@ -198,8 +200,7 @@ class Validated(Around):
                 left = half if raises(half) else left[len(half) :]
             place = f"example {left[0]}: " if raises(left) else ""
         if isinstance(error, StopIteration):  # it would end a loop of ours, and nobody know
-            kind = type(innermost(self)).__name__
-            raise RuntimeError(f"{place}oracle {kind} raised StopIteration") from error
+            raise RuntimeError(f"{place}{_named(self)} raised StopIteration") from error
         if place:
             error.add_note(f"{place}the oracle raised this")
 
@@ -222,13 +223,12 @@ def refuse_fractions(batch: Batch[Any], vertices: Array, oracle: Oracle[Any]) ->
     """Refuse fractions of an oracle for the outcomes' hull, which answers with outcomes."""
     if oracle.polytope == HULL:
         wrong = ~(np.minimum(np.abs(vertices), np.abs(vertices - 1.0)) <= TOL)
-        kind = type(innermost(oracle)).__name__
         refuse(
             wrong,
             lambda k: (
-                f"example {batch.owner[k]}: oracle {kind} answered {vertices[k]:g} at coordinate "
-                f"{k - batch.offsets[batch.owner[k]]}; outcomes are 0 or 1. A solver of a "
-                "relaxation says so: Solver(solve, polytope=...)"
+                f"example {batch.owner[k]}: {_named(oracle)} answered {vertices[k]:g} at "
+                f"coordinate {k - batch.offsets[batch.owner[k]]}; outcomes are 0 or 1. A solver of "
+                "a relaxation says so: Solver(solve, polytope=...)"
             ),
         )
 
@@ -251,8 +251,7 @@ def refuse_outside(
                 why = structure.impossible()
                 if why is not None:
                     raise Infeasible(f"example {m}: {why}")
-                kind = type(innermost(oracle)).__name__
-                raise ValueError(f"example {m}: oracle {kind} returned an infeasible answer")
+                raise ValueError(f"example {m}: {_named(oracle)} returned an infeasible answer")
 
 
 @dataclass(frozen=True)
@@ -262,7 +261,7 @@ class Simplices:
     polytope: str = HULL
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.zeros(batch.size), np.zeros(len(batch))
         for structure, members in batch.groups():
             if not hasattr(structure, "groups"):
@@ -309,7 +308,7 @@ class BruteForce:
         return self._lists[structure]
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             listed = self.vertices(structure)

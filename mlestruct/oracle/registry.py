@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible, refuse_removed
 from mlestruct.oracle.protocol import HULL, Answers, Around, Oracle, perturbable
-from mlestruct.structures.base import Array, Structure, one_of
+from mlestruct.structures.base import Array, Structure, as_numbers, one_of
 from mlestruct.structures.batch import Batch
 
 AnyOracle = Oracle[Any] | Callable[..., Any] | str | None
@@ -43,7 +43,7 @@ class PerStructure:
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         for structure, members in batch.groups():
             place = batch.index(members)
             try:
@@ -63,18 +63,28 @@ class PerStructure:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Around):
     """One solver: ``place`` is module:class, made with ``settings``, asked about ``serves``.
 
     ``serves`` names a class of structures; without it every structure that states constraints is
     taken. Names, so that no structure's module is imported for its line here. ``polytope`` is the
-    solver's own; None where that depends on what it was asked.
+    solver's own; None where that depends on what it was asked. A copy stands in for the solver,
+    which is loaded when it is first asked: many fits never ask.
     """
 
     place: str
     serves: str = "Structure"
     settings: Mapping[str, Any] = field(default_factory=dict)
-    polytope: str | None = HULL
+    polytope: Any = HULL
+
+    @cached_property
+    def oracle(self) -> Oracle[Any]:  # type: ignore[override]
+        module, kind = self.place.split(":")
+        oracle: Oracle[Any] = getattr(importlib.import_module(module), kind)(**self.settings)
+        return oracle
+
+    def many(self, batch: Batch[Any], scores: Array) -> Answers:
+        return self.oracle.many(batch, scores)
 
 
 QPBO = "mlestruct_oracles.qpbo:QPBO"
@@ -103,24 +113,6 @@ CATALOGUE = {
 """Every solver with a name; a structure's default is one of these, or an oracle of its own."""
 
 
-@dataclass(frozen=True)
-class Later(Around):
-    """A solver of the catalogue that is loaded when it is first asked, which many fits never do."""
-
-    name: str
-
-    @cached_property
-    def oracle(self) -> Oracle[Any]:  # type: ignore[override]
-        return load(self.name)
-
-    @property
-    def polytope(self) -> str:  # type: ignore[override]
-        return CATALOGUE[self.name].polytope or self.oracle.polytope
-
-    def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        return self.oracle.many(batch, scores)
-
-
 def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
     """An oracle from a name, a plain callable, an oracle, or None (the structure's default)."""
     if oracle is None:
@@ -128,7 +120,10 @@ def resolve(oracle: AnyOracle, batch: Batch[Any]) -> Oracle[Any]:
         for other in batch.structures:
             if own is None or other.default_oracle != own:
                 return PerStructure.default(batch)
-        oracle = Later(own) if isinstance(own, str) else own
+        if isinstance(own, str):
+            entry = CATALOGUE.get(own)
+            return replace(entry) if entry is not None and entry.polytope else load(own)
+        oracle = own
     if isinstance(oracle, str):
         served = CATALOGUE[oracle].serves if oracle in CATALOGUE else "Structure"
         for structure in batch.structures:
@@ -150,7 +145,4 @@ def load(name: str | None) -> Oracle[Any]:
     if name not in CATALOGUE:
         refuse_removed(f"oracle={name!r}")
         raise ValueError(f"no oracle named {name!r}; there are {', '.join(sorted(CATALOGUE))}")
-    entry = CATALOGUE[name]
-    module, kind = entry.place.split(":")
-    oracle: Oracle[Any] = getattr(importlib.import_module(module), kind)(**entry.settings)
-    return oracle
+    return replace(CATALOGUE[name]).oracle

@@ -29,7 +29,6 @@ from mlestruct.statistics.firth import HELD, Firth, Point, Unsettled, end, open_
 from mlestruct.statistics.identified import Identified, Named
 from mlestruct.statistics.likelihood import Infer, Likelihood
 from mlestruct.statistics.mixtures import Listed, Mixtures
-from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_number
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy, Rho
@@ -496,7 +495,7 @@ def _mixed(batch: Batch[Any], rho: Rho) -> Infer | None:
     """Mixtures of all matchings of small general graphs: quicker than prices of odd sets."""
     answers = {}
     for structure in batch.structures:
-        general = isinstance(structure, Matching) and structure.graph.sides is None
+        general = structure.odd
         if not general or structure.n_nodes > NODES or (structure.fixed >= 0).any():
             return None
         answers[structure] = outcomes(structure).astype(float)

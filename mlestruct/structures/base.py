@@ -104,7 +104,6 @@ class Constraints:
 
     def slack(self, tau: Array) -> Array:
         """Largest violation of a row, for every point along the leading axes of ``tau``."""
-        tau = as_numbers(tau, "tau")
         rows = (self.A @ tau.reshape(-1, tau.shape[-1]).T).T
         worst = np.maximum(self.lo - rows, rows - self.hi).max(axis=1, initial=0.0)
         return np.asarray(worst).reshape(tau.shape[:-1])
@@ -154,8 +153,7 @@ class Structure:
     def identity(self) -> Hashable:
         raise NotImplementedError
 
-    @property
-    @kept
+    @cached_property
     def key(self) -> Hashable:
         known = (type(self).__name__, self.identity(), self.fixed.tobytes())
         return known if self._tag is None else (*known, self._tag)
@@ -167,7 +165,8 @@ class Structure:
         return hash(self.key)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+        gone = "_kept", "key", "stated"
+        return {name: value for name, value in self.__dict__.items() if name not in gone}
 
     def encode(self, outcome: Any) -> Array:
         raise NotImplementedError
@@ -199,8 +198,7 @@ class Structure:
     def constraints(self) -> Constraints | None:
         return None
 
-    @property
-    @kept
+    @cached_property
     def stated(self) -> Constraints | None:
         """What :meth:`constraints` says, once."""
         return self.constraints()
@@ -266,6 +264,11 @@ class Structure:
     def bound(self, counting: Array) -> Bound:
         """What the surrogate log Z with these counting numbers is to the exact one."""
         return Bound("none", "no theorem known for this structure")
+
+    @property
+    def odd(self) -> bool:
+        """Whether odd sets of nodes cut off points that keep the stated constraints."""
+        return False
 
     @property
     def movable(self) -> bool:

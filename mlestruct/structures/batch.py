@@ -131,10 +131,6 @@ class Batch(Generic[S]):
                 raise ValueError(f"example {members[k]}: the outcome {why}")
         return target
 
-    def vector(self, values: ArrayLike, what: str) -> Array:
-        """Convert a number per coordinate to the flat array that kernels take."""
-        return as_numbers(values, what, self.size)
-
     def __len__(self) -> int:
         return len(self.which)
 
@@ -195,13 +191,11 @@ class Batch(Generic[S]):
 
     def rows(self, flat: Array, members: Ints) -> Array:
         """The examples of one group as rows of a matrix."""
-        flat = as_numbers(flat, "flat")
         own = flat if len(members) == len(self.which) else flat[self.index(members)]
         return own.reshape(len(members), -1)
 
     def totals(self, flat: Array) -> Array:
         """Sum over each example's coordinates."""
-        flat = as_numbers(flat, "flat")
         return np.add.reduceat(flat, self.offsets[:-1])
 
     def select(self, members: ArrayLike) -> Batch[S]:

@@ -234,7 +234,7 @@ class Entropy:
 
     def each(self, tau: Array) -> Array:
         """H of every example."""
-        (a, b, mixed), tau = self._flat, self.batch.vector(tau, "tau")
+        (a, b, mixed), tau = self._flat, as_numbers(tau, "tau", self.batch.size)
         own = a * _x_log_x(tau)
         if b.any():
             own += b * _x_log_x(1.0 - tau)
@@ -262,7 +262,7 @@ class Entropy:
 
     def views(self, tau: Array) -> tuple[Array, Array, Array]:
         """(coordinates, complements, mixed views) of τ."""
-        tau, c0 = self.batch.vector(tau, "tau"), self._flat[2].c0
+        tau, c0 = as_numbers(tau, "tau", self.batch.size), self._flat[2].c0
         return tau, 1.0 - tau, self.mixed_matrix() @ tau + c0 if len(c0) else c0
 
     def drop(

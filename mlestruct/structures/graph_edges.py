@@ -18,7 +18,6 @@ from mlestruct.structures.base import (
     Ints,
     as_count,
     as_integers,
-    as_numbers,
     refuse,
 )
 
@@ -55,13 +54,6 @@ def unfold(flat: Array, first: int, n: int, block: Array) -> None:
         row[: i + 1] = 0.0
         row[i + 1 :] = flat[start:end]
         start = end
-
-
-def row_sums(flat: Array, n: int) -> Array:
-    """Σ over each node's pairs."""
-    out = np.empty(n)
-    pairs_sums(n, np.ascontiguousarray(flat), out)
-    return out
 
 
 class Edges:
@@ -114,12 +106,14 @@ class Edges:
     def degrees(self, rows: Array) -> Array:
         """Σ of every node's edges, for each row of edge values. O(rows · edges)."""
         n = self.n_nodes
-        if len(rows) == 0:
-            return np.zeros((0, n))
         if self.complete:
-            return np.stack([row_sums(row, n) for row in rows])
+            out = np.empty((len(rows), n))
+            for row, sums in zip(rows, out, strict=True):
+                pairs_sums(n, row, sums)
+            return out
         low, high = self.ends.T
-        return np.stack([np.bincount(low, row, n) + np.bincount(high, row, n) for row in rows])
+        found = [np.bincount(low, row, n) + np.bincount(high, row, n) for row in rows]
+        return np.array(found, dtype=float).reshape(-1, n)
 
     @cached_property
     def sides(self) -> Ints | None:
@@ -277,7 +271,6 @@ class Degrees(Constraints):
 
     def slack(self, tau: Array) -> Array:
         """Largest violation of a node's limits, for every point. O(edges) each."""
-        tau = as_numbers(tau, "tau")
         degree = self.graph.degrees(tau.reshape(-1, tau.shape[-1]))
         worst = np.maximum(self.lo - degree, degree - self.hi).max(axis=1)
         return np.asarray(worst).reshape(tau.shape[:-1])

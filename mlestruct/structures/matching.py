@@ -404,12 +404,16 @@ class Matching(OneToOne):
         """The nodes that may stay single."""
         return np.arange(self.n_nodes if self.kind == "partial" else 0)
 
+    @property
+    def odd(self) -> bool:
+        return self.graph.sides is None
+
     def bound(self, counting: Array) -> Bound:
         """Upper where ρ_u + ρ_v ≤ 1. Bethe is below on bipartite graphs only, hull or not."""
         counting = as_numbers(counting, "counting")
         general = super().bound(counting)
         bethe = (counting[: self.size] == -1).all() and (counting[self.size :] == 1).all()
-        if bethe and self.graph.sides is not None:
+        if bethe and not self.odd:
             return Bound("lower", "Bethe on bipartite matchings")
         return general
 

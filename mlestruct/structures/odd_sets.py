@@ -31,7 +31,7 @@ def odd_set_proof(structure: Any, tau: Array) -> bool:
     """
     if not structure.contains(tau):
         return False
-    if structure.graph.sides is not None:
+    if not structure.odd:
         return True
     parts = _components(structure, tau)
     return all(len(table) and _proven(table, largest, structure) for table, largest in parts)
@@ -44,7 +44,7 @@ def in_hull(structure: Any, rows: Array, tol: float = 1e-8) -> NDArray[np.bool_]
     worst, so above ``EXACT`` nodes a point that is not proven is refused, in the hull or not.
     """
     inside, n = np.asarray(structure.contains(rows, tol)), structure.n_nodes
-    if structure.graph.sides is not None:
+    if not structure.odd:
         return inside
     if structure.kind == "perfect" and n % 2:
         return np.zeros_like(inside)

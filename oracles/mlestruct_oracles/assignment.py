@@ -9,7 +9,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.matching import BipartiteMatching
 from mlestruct_oracles.native._door import assignment_solve
@@ -41,7 +41,7 @@ class Assignment:
     _last: Remembered = field(default_factory=Remembered, repr=False, compare=False)
 
     def many(self, batch: Batch[BipartiteMatching], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         groups = list(batch.groups())
         starts = self._last.starts.pop(batch, None)  # a thread beside this one starts afresh

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, attained
-from mlestruct.structures.base import Array, Constraints, Structure
+from mlestruct.structures.base import Array, Constraints, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 
 REACH = 52  # all whole-number scores together stay below 2^REACH, so that sums are exact
@@ -36,7 +36,7 @@ class CPSat:
     _models: dict[Structure, _Model] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.empty(batch.size), np.empty(len(batch))
         for m in range(len(batch)):
             structure, part = batch.structure(m), batch.coordinates(m)

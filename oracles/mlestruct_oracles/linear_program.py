@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import Answers, Oracle, load, one_by_one
 from mlestruct.structures import FactorGraph
-from mlestruct.structures.base import Array, Constraints, Structure
+from mlestruct.structures.base import Array, Constraints, Structure, as_numbers
 from mlestruct.structures.batch import Batch
 
 DENOMINATORS = range(1, 13)  # vertices of small polytopes are fractions; others are re-solved
@@ -121,7 +121,7 @@ class Relaxation:
     polytope: str = "local polytope"
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = self.messages.many(batch, scores)
         reached = batch.totals(np.where(vertices != 0, scores, 0.0) * vertices)
         left = np.flatnonzero(upper - reached > MET * (1.0 + np.abs(upper)))

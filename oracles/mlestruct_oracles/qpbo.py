@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array, Ints, Marks
+from mlestruct.structures.base import Array, Ints, Marks, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 from mlestruct_oracles.native._door import Pairwise, qpbo_network, qpbo_solve
@@ -78,7 +78,7 @@ def _many(batch: Batch[FactorGraph], scores: Array, attractive: bool, backend: s
     if backend not in BACKENDS:
         raise ValueError(f"backend {backend!r} is not one of {BACKENDS}")
     maxflow = None if backend == "compiled" else _pymaxflow()  # absent, it says so at once
-    scores, place = batch.vector(scores, "scores"), np.empty(2, np.int64)
+    scores, place = as_numbers(scores, "scores", batch.size), np.empty(2, np.int64)
     vertices, upper = np.empty(batch.size), np.empty(len(batch))
     for structure, members in batch.groups():
         edges, n = binary_edges(structure), structure.n_nodes

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.networks import Paths
 from mlestruct_oracles.native._door import AcyclicGraph, shortest_path_solve
@@ -21,7 +21,7 @@ class ShortestPath:
     polytope: str = HULL
 
     def many(self, batch: Batch[Paths], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for paths, members in batch.groups():
             graph, best = _graph(paths), np.empty(len(members))

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 from mlestruct_oracles.native._door import MessageTask, NodeOrder, trw_s_solve
@@ -29,7 +29,7 @@ class TRWS:
     polytope: str = HULL
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             order, best = plan(structure), np.empty(len(members))

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers
-from mlestruct.structures.base import Array, kept
+from mlestruct.structures.base import Array, as_numbers, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.forests import forest_order
 from mlestruct.structures.graph import FactorGraph
@@ -24,7 +24,7 @@ class Viterbi:
     polytope: str = HULL
 
     def many(self, batch: Batch[FactorGraph], scores: Array) -> Answers:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         vertices, upper = np.zeros(batch.size), np.empty(len(batch))
         for structure, members in batch.groups():
             forest, best = _forest(structure), np.empty(len(members))

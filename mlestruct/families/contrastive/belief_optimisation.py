@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.structures.base import Array, Flags, Ints, Marks
+from mlestruct.structures.base import Array, Flags, Ints, Marks, as_numbers
 
 TOL = 1e-9
 STEPS = 10_000
@@ -85,8 +85,8 @@ def belief_optimisation(
     τ; default uniform) decides which point is found. O(edges) per step.
     """
     graph = couplings(batch)
-    scores, q = batch.vector(scores, "scores"), np.full(len(graph.place), 0.5)
-    q = q if start is None else batch.vector(start, "start")[graph.place]
+    scores, q = as_numbers(scores, "scores", batch.size), np.full(len(graph.place), 0.5)
+    q = q if start is None else as_numbers(start, "start", batch.size)[graph.place]
     a = np.where(graph.fixed < 0, logits(q), CLIP * np.sign(graph.fixed - 0.5))
     found = descend(graph, scores, a, graph.fixed >= 0, steps, tol)
     return Stationary(-found.after, tables(graph, scores, found.a), found.residual, found.taken)

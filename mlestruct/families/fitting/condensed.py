@@ -20,7 +20,7 @@ from mlestruct.inference.mean_field import compiled as plan
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.native._door import CondensedPoints, step_condensed
 from mlestruct.storage.trees import Tree, like
-from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.base import Array, Ints, as_numbers, kept
 from mlestruct.structures.entropy import Rho, counting_numbers
 from mlestruct.structures.graph import only_graphs
 
@@ -79,7 +79,10 @@ class Condensed:
         self, batch: Batch[FactorGraph], score: Array, weight: Array, start: Optima | None = None
     ) -> Optima:
         """From uniform tables, or from the optima of nearby scores."""
-        score, weight = batch.vector(score, "scores"), batch.vector(weight, "weights")
+        score, weight = (
+            as_numbers(score, "scores", batch.size),
+            as_numbers(weight, "weights", batch.size),
+        )
         found = Optima(np.empty(batch.size), np.empty(len(batch)), np.empty(batch.size))
         for graph, members in batch.groups():
             share = max(8, TOGETHER // graph.size)
@@ -105,8 +108,8 @@ class Condensed:
 
     def respond(self, batch: Batch[FactorGraph], weight: Array, tau: Array, slope: Array) -> Array:
         """−∂L/∂score at an optimum, ``slope`` being b·∂L/∂b."""
-        out, weight = np.empty(batch.size), batch.vector(weight, "weights")
-        tau, slope = batch.vector(tau, "tau"), batch.vector(slope, "slopes")
+        out, weight = np.empty(batch.size), as_numbers(weight, "weights", batch.size)
+        tau, slope = as_numbers(tau, "tau", batch.size), as_numbers(slope, "slopes", batch.size)
         for graph, members in batch.groups():
             rows = (batch.rows(part, members) for part in (tau, slope / tau, weight / tau))
             out[batch.index(members)] = compiled(graph).step(*rows)[0].ravel()
@@ -315,7 +318,7 @@ class Newton(Routine):
         return cls(entropy.rho) if positive else None
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
-        scores = batch.vector(scores, "scores")
+        scores = as_numbers(scores, "scores", batch.size)
         weight = self.inference.weights(batch, self.rho)
         found = self.inference.minimise(batch, scores, weight, warm)
         inside = scores * found.tau - weight * found.tau * np.log(found.tau)
