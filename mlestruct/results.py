@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from mlestruct.errors import visible
 
-SHOWN = 20  # rows of a notebook's table
+SHOWN = 20  # rows of a table that are printed
 
 
 class Shown:
@@ -53,15 +53,35 @@ class Shown:
             ) from missing
         return pandas.DataFrame(self.columns())
 
+    def _printed(self) -> tuple[list[Any], list[tuple[Any, ...]], list[str]]:
+        """The names of the columns, the first rows, and what stands below them."""
+        columns = self.columns()
+        rows = list(zip(*columns.values(), strict=True))
+        left = len(rows) - SHOWN
+        more = [f"… and {left} more rows: to_frame() has all"] if left > 0 else []
+        return [*columns], rows[:SHOWN], [*more, *self.remarks()]
+
+    def __str__(self) -> str:
+        names, rows, below = self._printed()
+        return visible("\n".join([aligned(names, rows), *below]))
+
     def _repr_html_(self) -> str:
         """For notebooks: the first rows, and the remarks."""
-        columns = self.columns()
-        count = len(next(iter(columns.values()), []))
-        more = [f"… and {count - SHOWN} more rows: to_frame() has all"] if count > SHOWN else []
-        rows = list(zip(*columns.values(), strict=True))[:SHOWN]
-        head, body = _row("th", columns), "".join(_row("td", row) for row in rows)
-        below = "".join(f"<p>{_text(line)}</p>" for line in (*more, *self.remarks()))
-        return f"<div><table><thead>{head}</thead><tbody>{body}</tbody></table>{below}</div>"
+        names, rows, below = self._printed()
+        head, body = _row("th", names), "".join(_row("td", row) for row in rows)
+        lines = "".join(f"<p>{_text(line)}</p>" for line in below)
+        return f"<div><table><thead>{head}</thead><tbody>{body}</tbody></table>{lines}</div>"
+
+
+def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A table in plain text, two spaces between its columns; measured numbers in four digits."""
+    lines = [
+        [f"{v:.4g}" if isinstance(v, float) else "" if v is None else str(v) for v in row]
+        for row in (head, *rows)
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (map(str.ljust, line, widths) for line in lines)
+    return "\n".join(f"  {'  '.join(cells)}".rstrip() for cells in padded)
 
 
 def _row(cell: str, values: Iterable[Any]) -> str:

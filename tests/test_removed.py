@@ -59,6 +59,10 @@ MODULES = [
     "mlestruct.metrics.Comparison",
     "mlestruct.inference.mean_field.mean_field",
     "mlestruct.inference.bounds.product_interval",
+    "mlestruct.inference.bounds.halves_interval",
+    "mlestruct.roommates.RoommateSummary",
+    "mlestruct.roommates.PairContrast",
+    "mlestruct.data.routes",
     "mlestruct.inference.exact.count_matchings",
 ]
 

@@ -25,21 +25,21 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4240,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2722, r"mlestruct/inference/"),
+    "inference": (2690, r"mlestruct/inference/"),
     "learning": (
         3865,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6660,
+        6445,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2744, r"mlestruct/estimators/"),
     "families": (1702, r"mlestruct/families/"),
-    "extras": (1562, r"mlestruct/"),
+    "extras": (1580, r"mlestruct/"),
 }
-RAW = {"tests": 34186, "benchmarks": 7735}  # all lines, blank ones and comments included
+RAW = {"tests": 34148, "benchmarks": 7735}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.structures.base import as_count
-from mlestruct.structures.graph import grid_edges
-from mlestruct.structures.networks import Paths
 
 Split = tuple["Examples", "Examples", "Examples"]
 
@@ -79,28 +77,6 @@ def sequences(
     return _split(Examples(X, y), sizes)
 
 
-def routes(
-    sizes: tuple[int, int, int] = (100, 30, 60), side: int = 6, d: int = 5, seed: int = 0
-) -> tuple[Paths, Split]:
-    """Routes through a side × side street lattice, right and down only: (structure, splits).
-
-    Each street has d features (length, climb, …); a traveller takes the path with the best sum of
-    weighted features and a Gumbel-distributed taste per path: exactly the path model, weights
-    −1, −.8, −.6, … times 1.
-    """
-    side, d = as_count(side, "side", least=2), as_count(d, "d", least=1)
-    rng = np.random.default_rng(seed)
-    _, across, down = grid_edges(side, side)
-    paths = Paths(np.concatenate([across, down]), 0, side * side - 1)
-    weights = -1.0 + 0.2 * np.arange(d)
-    X, y = [], []
-    for _ in range(sum(sizes)):
-        features = rng.random((paths.size, d))
-        X.append(features)
-        y.append(_sample_path(paths, features @ weights, rng))
-    return paths, _split(Examples(X, y), sizes)
-
-
 def grids(
     sizes: tuple[int, int, int] = (20, 5, 20), side: int = 12, flips: float = 0.25, seed: int = 0
 ) -> Split:
@@ -121,20 +97,3 @@ def grids(
         X.append((clean ^ (rng.random((side, side)) < flips)).astype(float))
         y.append(clean.ravel().astype(np.int64))
     return _split(Examples(X, y), sizes)
-
-
-def _sample_path(paths: Paths, score: NDArray[Any], rng: np.random.Generator) -> list[int]:
-    """An exact draw: log Z to the sink backwards, then step by step."""
-    reach = np.full(paths.n_nodes, -np.inf)
-    reach[paths.sink] = 0.0
-    leaving = [np.flatnonzero(paths.arcs[:, 0] == v) for v in range(paths.n_nodes)]
-    for v in paths.order[::-1]:
-        if len(leaving[v]):
-            reach[v] = np.logaddexp.reduce(score[leaving[v]] + reach[paths.arcs[leaving[v], 1]])
-    chosen, v = [], paths.source
-    while v != paths.sink:
-        logit = score[leaving[v]] + reach[paths.arcs[leaving[v], 1]] - reach[v]
-        arc = int(rng.choice(leaving[v], p=np.exp(logit) / np.exp(logit).sum()))
-        chosen.append(arc)
-        v = int(paths.arcs[arc, 1])
-    return chosen

@@ -10,13 +10,11 @@ from numpy.typing import ArrayLike
 
 from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import Marginals
-from mlestruct.inference.routine import routine
 from mlestruct.lazy import getter
 from mlestruct.oracle.registry import AnyOracle
-from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, Ints, Structure, as_numbers
+from mlestruct.structures import BipartiteMatching
+from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
-from mlestruct.structures.entropy import Entropy
 
 __getattr__ = getter(__name__, {})
 
@@ -78,46 +76,3 @@ def permanent_interval(batch: Batch[Any], bethe: Marginals) -> ProvenInterval:
     size = np.array(perfect)[batch.which]
     upper = np.where(size > 0, bethe.upper + size / 2.0 * np.log(2.0), np.inf)
     return ProvenInterval(np.full(len(batch), -np.inf), upper, "Bethe's permanent times √2ⁿ")
-
-
-def halves_interval(matching: Matching, score: ArrayLike, side: ArrayLike) -> ProvenInterval:
-    """log Z of a complete graph ≥ log Z of its pairs between two halves ≥ their Bethe value.
-
-    ``side`` puts each node into half 0 or 1, as many into each. Valid for any halves; a good pair
-    of them lies across the likely pairs, see :func:`halves`. At best about (n/2) log 2 below.
-    """
-    values, place = as_numbers(score, "scores"), as_numbers(side, "side")
-    left, right = np.flatnonzero(place == 0), np.flatnonzero(place == 1)
-    if not (matching.graph.complete and len(left) == len(right) == matching.n_nodes / 2):
-        raise ValueError(
-            f"halves of {len(left)} and {len(right)} nodes for a matching of {matching.n_nodes}; "
-            "expected a complete graph and two equal halves"
-        )
-    a, b = np.meshgrid(left, right, indexing="ij")
-    table = values[matching.graph.place(np.minimum(a, b).ravel(), np.maximum(a, b).ravel())]
-    lower = np.array([bethe_value(BipartiteMatching(len(left)), table)])
-    return ProvenInterval(lower, np.full(1, np.inf), "Bethe on the pairs between two halves")
-
-
-def bethe_value(structure: Structure, score: Array) -> float:
-    """Bethe's value of a perfect matching, nearly its maximum: a point that fits every degree."""
-    batch = Batch.of(structure, count=1)
-    entropy = Entropy.of(batch, 1.0, allow_nonconvex=True)
-    found = routine(entropy)
-    assert found is not None
-    tau = found.over("degrees").many(batch, score).tau
-    return float(entropy.each(tau)[0] + score @ tau)
-
-
-def halves(n: int, tau: Array, partner: Ints) -> Ints:
-    """0 or 1 for every node of a complete graph: partners apart, and likely pairs where it goes."""
-    low, high = np.triu_indices(n, 1)
-    table = np.zeros((n, n))
-    table[low, high] = table[high, low] = tau
-    sign, pull = np.zeros(n), np.zeros(n)
-    for u in np.flatnonzero(np.arange(n) < partner):
-        v = partner[u]
-        sign[u] = -1.0 if pull[u] > pull[v] else 1.0
-        sign[v] = -sign[u]
-        pull += sign[u] * (table[u] - table[v])
-    return (sign > 0).astype(np.int64)

@@ -14,7 +14,5 @@ if TYPE_CHECKING:
     from mlestruct.roommates.plan import Plan as Plan
     from mlestruct.roommates.plan import Single as Single
     from mlestruct.roommates.plan import WhatIf as WhatIf
-    from mlestruct.roommates.summary import PairContrast as PairContrast
-    from mlestruct.roommates.summary import RoommateSummary as RoommateSummary
 
 __getattr__, __all__ = lazily(__name__)

@@ -12,6 +12,7 @@ from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlestruct.results import aligned
 from mlestruct.roommates.options import (
     COLUMNS,
     MODEL,
@@ -21,7 +22,6 @@ from mlestruct.roommates.options import (
     SHOWN,
     add_options,
     add_reading,
-    aligned,
     for_shell,
     new_file,
     new_folder,
@@ -127,6 +127,7 @@ def loaded(given: argparse.Namespace) -> Office:
 def run_fit(given: argparse.Namespace) -> int:
     """Learn from people and the pairs observed: print the summary, write the model."""
     from mlestruct.errors import DataWarning
+    from mlestruct.roommates.report import untold
 
     path = new_file(given.model, given.force, [given.people, given.pairs])
     office = office_of(given)
@@ -151,26 +152,33 @@ def run_fit(given: argparse.Namespace) -> int:
         say(given, f"for a fair test: mlestruct roommates {fit}, then mlestruct roommates {judge}")
     else:
         say(given, f"to pair people up: mlestruct roommates assign{named}")
-    names = ("contrasts", "unidentified", "notes", "certificate", "alpha")
-    tell(given, model=path, **{name: getattr(summary, name) for name in names})
+    tell(
+        given,
+        model=path,
+        contrasts=list(map(vars, model.told_.rows)),
+        unidentified=untold(model),
+        notes=model.notes_,
+        certificate=model.certificate_,
+        alpha=model.alpha_,
+    )
     return 0
 
 
 def _learned(model: RoommateModel) -> list[str]:
     """What was learned, in words."""
-    from mlestruct.roommates.report import effect
+    from mlestruct.roommates.report import effect, untold
     from mlestruct.roommates.words import number
 
-    summary = model.summary()
-    sure = [c for c in summary.surest if c.low > 0 or c.high < 0] if summary.sure else []
-    open_ = list(dict.fromkeys(c.column for c in summary.surest if c not in sure))
+    effects = model.effects()
+    sure = [(column, c) for column, c in effects if c.low > 0 or c.high < 0]
+    open_ = dict.fromkeys(column for column, c in effects if (column, c) not in sure)
     lines = [
-        f"  {effect(c, model.questions_)} ({number(exp(c.low))} to {number(exp(c.high))})"
-        for c in sure
+        f"  {effect(model, column, c)} ({number(exp(c.low))} to {number(exp(c.high))})"
+        for column, c in sure
     ]
-    lost = ", ".join((*open_, *summary.unidentified))
-    head = f"learned from {summary.pairs} pairs:" if sure else REPORT["nothing sure"]
-    return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else []), *summary.notes]
+    lost = ", ".join((*open_, *untold(model)))
+    head = f"learned from {model.told_.units} pairs:" if sure else REPORT["nothing sure"]
+    return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else []), *model.notes_]
 
 
 def _used_as(told: Settings, name: str) -> str:

@@ -90,25 +90,6 @@ class Evaluation(Shown):
 
         return dots(list(self.auc), list(self.auc.values()), mark=0.5, label="AUC", ax=ax)
 
-    def __str__(self) -> str:
-        hits = ", ".join(
-            f"{k}: {100 * share:.1f} ± {100 * self.top_error[k]:.1f} % "
-            f"({100 * self.top_random[k]:.1f} % at random)"
-            for k, share in self.top.items()
-        )
-        score, marginal = (
-            f"{self.auc[name]:.3f} ± {self.auc_error[name]:.3f}" for name in ("score", "marginal")
-        )
-        return "\n".join(
-            [
-                self.count(),
-                f"AUC within cohort by score {score}, by marginal {marginal}",
-                *self._compared(),
-                f"partner among the most probable {hits}",
-                *self.notes,
-            ]
-        )
-
     def count(self) -> str:
         """How many pairs, and whether they were learned from."""
         told = f"{self.pairs} pairs, none of them learned from"

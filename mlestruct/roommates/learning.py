@@ -1,20 +1,19 @@
-"""What a fit keeps of the pairs it learned from: questions, a baseline, and who was paired."""
+"""What a fit keeps of the pairs it learned from: contrasts, a baseline, and who was paired."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import combinations_with_replacement
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.linalg import block_diag
 
 from mlestruct import Batch
-from mlestruct.features import Pairs, Question
+from mlestruct.features import Pairs
 from mlestruct.roommates.people import People
 from mlestruct.roommates.questionnaire import Answers
+from mlestruct.statistics import Named
 from mlestruct.structures.base import Array, Ints
 
 OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
@@ -47,68 +46,31 @@ def logistic(batch: Batch[Any], features: Pairs) -> Array:
     return np.asarray(theta[:-1])
 
 
-class Contrasts(NamedTuple):
-    """Combinations of weights, the rows of ``matrix``, each with its column and a name.
+def contrasts_of(asked: Sequence[Answers], indicators: bool) -> list[tuple[str, Named]]:
+    """Combinations of weights that pairs can tell, each with its column.
 
     A question with one weight has that one. A question with a weight per pair of answers has the
-    worth of each pair, less both answers' means over the people learned from, plus the mean of
-    all: whatever is added to all pairs of one answer changes no matching's probability.
+    worth of each pair, (P T Pᵀ)_ab with P = I − 1 shareᵀ: less both answers' means over the people
+    learned from, plus the mean of all. Whatever is added to all pairs of one answer changes no
+    matching's probability.
     """
-
-    columns: list[str]
-    names: list[str]
-    matrix: Array
-
-
-def _centred(asked: Answers, question: Question) -> tuple[list[str], Array]:
-    """Names, and rows (P T_w Pᵀ)_ab over the weights w, with P = I − 1 shareᵀ."""
-    count = len(asked.levels)
-    project = np.eye(count) - asked.share
-    tables = project @ question.tables[:, :count, :count] @ project.T
-    low, high = np.array(list(combinations_with_replacement(range(count), 2))).T
-    names = [
-        f"{asked.column} {asked.levels[a]} with {asked.levels[b]}"
-        for a, b in zip(low, high, strict=True)
-    ]
-    return names, tables[:, low, high].T
-
-
-@dataclass(frozen=True)
-class Questions:
-    """The questions of a fit: their answers, and what of them is compared."""
-
-    answers: tuple[Answers, ...]
-    indicators: bool
-    neutral: bool
-
-    @cached_property
-    def questions(self) -> list[Question]:
-        return [answers.question(self.indicators, self.neutral) for answers in self.answers]
-
-    def questions_for(self, codes: Ints) -> list[Question]:
-        """The questions, with a level for unknown answers wherever somebody gave one."""
-        last = codes.max(axis=0, initial=-1)
-        return [
-            answers.question(self.indicators, self.neutral or code == len(answers.levels))
-            for answers, code in zip(self.answers, last, strict=True)
-        ]
-
-    @property
-    def names(self) -> list[str]:
-        """A name for every weight."""
-        return [w for question in self.questions for w in question.weights]
-
-    @property
-    def contrasts(self) -> Contrasts:
-        """In the order of the questions' weights."""
-        columns, names, blocks = list[str](), list[str](), [np.empty((0, 0))]
-        for asked, question in zip(self.answers, self.questions, strict=True):
-            one = len(question.weights) == 1
-            named, block = (list(question.weights), np.eye(1)) if one else _centred(asked, question)
-            columns += [asked.column] * len(named)
-            names += named
-            blocks.append(block)
-        return Contrasts(columns, names, np.asarray(block_diag(*blocks)))
+    questions = [answers.question(indicators, False) for answers in asked]
+    count, at, found = sum(len(q.weights) for q in questions), 0, list[tuple[str, Named]]()
+    for answers, question in zip(asked, questions, strict=True):
+        own, levels = slice(at, at + len(question.weights)), answers.levels
+        named, at = [(question.weights[0], np.ones(1))], own.stop
+        if len(question.weights) > 1:
+            project = np.eye(len(levels)) - answers.share
+            tables = project @ question.tables @ project.T
+            named = [
+                (f"{answers.column} {levels[a]} with {levels[b]}", tables[:, a, b])
+                for a, b in combinations_with_replacement(range(len(levels)), 2)
+            ]
+        for name, part in named:
+            row = np.zeros(count)
+            row[own] = part
+            found.append((answers.column, Named(name, row)))
+    return found
 
 
 def marks(people: People, pairs: Ints) -> Ints:

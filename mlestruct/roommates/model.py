@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -14,14 +15,12 @@ from mlestruct import Batch, limits
 from mlestruct.errors import DataWarning, outside, refuse_removed
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.examples import Given
-from mlestruct.features import Pairs
-from mlestruct.inference import best, marginals
-from mlestruct.inference.bounds import ProvenInterval, halves, halves_interval, log_z_interval
-from mlestruct.inference.sandwich import Sandwich
+from mlestruct.features import Pairs, Question
+from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learning.loop import AnyCheckpoint
 from mlestruct.roommates.frames import table, written
-from mlestruct.roommates.learning import Questions, logistic, marks
+from mlestruct.roommates.learning import contrasts_of, logistic, marks
 from mlestruct.roommates.observed import (
     Agreement,
     ColumnNames,
@@ -45,11 +44,12 @@ from mlestruct.roommates.questionnaire import (
     roles_of,
     survey,
 )
-from mlestruct.roommates.summary import ContrastTable, RoommateSummary
+from mlestruct.statistics import Interval, Intervals, Named
 from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints
 
 if TYPE_CHECKING:
+    from mlestruct.estimators.summary import Summary
     from mlestruct.roommates.evaluation import Evaluation, Held
     from mlestruct.roommates.pairing import Pairing
     from mlestruct.roommates.plan import Explanation, Plan
@@ -62,6 +62,8 @@ ALLOWED = {
     "larger": ("refuse", "leave_out"),
 }
 UNKNOWN = ("refuse", "neutral", "nearest")
+LIMIT = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
+INDEPENDENT = "groups are so large that pairs are nearly independent of each other"
 GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
 
 
@@ -73,15 +75,6 @@ class Hall:
     members: Ints
     key: tuple[Any, ...]
     """What they have in common."""
-
-
-@dataclass(frozen=True)
-class Sample(Given):
-    """Groups to learn from, with the questions, and what a fit keeps of the tables."""
-
-    asked: Questions | None = None
-    notes: tuple[str, ...] = ()
-    agreed: tuple[Agreement, ...] = ()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -143,6 +136,7 @@ class RoommateModel(Estimator):
     rho: Any = 0.5
     tol: float = 1e-9
     private: ClassVar[bool] = True
+    learns: ClassVar[tuple[str, ...]] = ("logistic_", "marks_", "cohorts_")
 
     def fit(  # type: ignore[override]
         self,
@@ -162,26 +156,26 @@ class RoommateModel(Estimator):
         looser certificate and rougher errors.
         """
         with self._limited(max_seconds):
-            examples: Any = self._sampled(people, pairs)
-            vars(self).pop("_found", None)
+            model = copy.copy(self)
+            learn: Any = super(RoommateModel, model).fit
+            vars(model).pop("_found", None)
+            given = model._sampled(people, pairs)
             try:
-                super().fit(examples, [], checkpoint=checkpoint)
+                learn(given, [], checkpoint=checkpoint)
             except limits.OutOfTime:
                 limits.note("no time was left to choose alpha, and the first was taken")
-                asked, self.alpha = self.alpha, float(self._alphas()[0])
-                try:
-                    super().fit(examples, [])
-                finally:
-                    self.alpha = asked
+                model.alpha = float(self._alphas()[0])
+                learn(given, [])
             finally:
-                if "_found" in vars(self):  # also where Ctrl-C ended the fit
-                    self._look_back(examples, vars(self).pop("_found"))
+                if "_found" in vars(model):  # also where Ctrl-C ended the fit
+                    model._look_back(given)
+                    vars(self).update(vars(model), alpha=self.alpha)
             if self._short or not self.alpha_scores_:  # else the choice of alpha was cut short
                 limits.told()
         return self
 
-    def _sampled(self, people: Any, pairs: Any) -> Sample:
-        """Tables of people and of who shares as examples, checked."""
+    def _sampled(self, people: Any, pairs: Any) -> Given:
+        """Tables of people and of who shares as examples, checked; they are remembered."""
         self._check_settings()
         given = table(people, [self.id, *self._groups])
         homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
@@ -205,11 +199,13 @@ class RoommateModel(Estimator):
             warnings.warn(doubt, DataWarning, stacklevel=outside())
         notes = [*given.said, *notes, *idle, *odd]
         notes += in_words(leak for leak in leaking if leak.rule and leak.column not in asked_of)
-        asked = Questions(known, self.answers, self.missing == "neutral")
-        if not asked.names:
+        if not known:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         found = _examples(everybody, blocks)
-        return Sample(**vars(found), asked=asked, notes=(*notes, *left_out), agreed=agreed)
+        keys = [hall.key[0] for hall in found.X if self.cohort is not None]
+        self.cohorts_ = tuple(dict.fromkeys(str(written(key)) for key in keys))
+        self.questions_, self.agreed_, self._noted = known, agreed, (*notes, *left_out)
+        return found
 
     def taken(self, X: Any, y: Any) -> Given:
         """A fitted model's groups: all, or those of people in pairs; or examples of its own."""
@@ -220,14 +216,6 @@ class RoommateModel(Estimator):
         read = self._read(X)
         halls = [Hall(read, group.members, group.key) for group in read.groups]
         return Given(halls, None, range(len(halls)), halls)
-
-    def prepare(self, given: Given) -> Given:
-        assert isinstance(given, Sample)
-        assert given.asked is not None
-        self.asked_, self.agreed_, self._noted = given.asked, given.agreed, given.notes
-        keys = [hall.key[0] for hall in given.X if self.cohort is not None]
-        self.cohorts_ = tuple(dict.fromkeys(str(written(key)) for key in keys))
-        return given
 
     def divided(self, given: Given) -> Iterator[tuple[Given, Given]]:
         """All other cohorts, and this one, in turn: the first of the columns that part people."""
@@ -251,7 +239,13 @@ class RoommateModel(Estimator):
         for hall in X:
             bed = (0, len(hall.members) % 2), (0, 0)
             codes.append(np.pad(hall.people.codes[hall.members], bed, constant_values=-1))
-        return Pairs.of(batch, codes, self.asked_.questions_for(np.concatenate(codes)))
+        return Pairs.of(batch, codes, self._asked(np.concatenate(codes)))
+
+    def _asked(self, codes: Ints) -> list[Question]:
+        """The questions; with a level for missing and unknown answers where somebody gave one."""
+        last = codes.max(axis=0, initial=-1)
+        both = zip(self.questions_, last, strict=True)
+        return [own.question(self.answers, code == len(own.levels)) for own, code in both]
 
     def features(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
         """The same but for what all perfect matchings have."""
@@ -271,25 +265,43 @@ class RoommateModel(Estimator):
 
     def names(self) -> list[str]:
         self._check_fitted()
-        return self.asked_.names
+        return [w for asked in self.questions_ for w in asked.question(self.answers, False).weights]
+
+    def contrasts(self, against: int = 0) -> list[Named]:
+        return [contrast for _, contrast in contrasts_of(self.questions_, self.answers)]
 
     def _keep(self, model: Found, alpha: float, d: int) -> None:
         super()._keep(model, alpha, d)
         self._found = model
 
-    def _look_back(self, given: Given, model: Found) -> None:
+    def _look_back(self, given: Given) -> None:
         """What a model keeps of the pairs it learned from."""
         batch, features = self._problem(given.X, given.y, given.weight)
         dual = mle_struct(self.rho, regulariser=self.alpha_).dual(batch, features)
-        tau = model.tau
+        tau = vars(self).pop("_found").tau
         if len(tau) != batch.size:
-            tau = self._inference().marginals(batch, features.potentials(model.theta)).tau
-        errors = Sandwich.of(dual, model.theta, tau)
-        rows = [errors.contrast(row)[:4] for row in self.asked_.contrasts.matrix]
-        self.told_ = ContrastTable(np.array(rows), errors.units, errors.rank)
+            tau = self._inference().marginals(batch, features.potentials(self.coef_)).tau
+        errors = Sandwich.of(dual, self.coef_, tau)
+        told = [(name, errors.contrast(row)) for name, row in self.contrasts()]
+        rows = [Interval(name, *found[:4]) for name, found in told if found.identified]
+        few = (
+            f"pairs are too few for so many weights: {PAIRS:g} each are needed that the model is "
+            f"not sure of, and here are {errors.undecided:.3g} in all"
+        )
+        self.told_ = Intervals(
+            rows if errors.enough else [],
+            *(errors.units, "pairs", errors.rank, len(self.coef_), LIMIT, INDEPENDENT),
+            refused=None if errors.enough else few,
+        )
         self.logistic_ = logistic(batch, self._pairs(batch, given.X))
         twos = [hall.members[pairs] for hall, pairs in zip(given.X, given.outcomes, strict=True)]
         self.marks_ = marks(given.X[0].people, np.concatenate(twos))
+
+    def effects(self) -> list[tuple[str, Interval]]:
+        """The intervals of everything that pairs tell, each with its column, the surest first."""
+        column = {own.name: name for name, own in contrasts_of(self.questions_, self.answers)}
+        found = [(column[row.name], row) for row in self.told_.rows]
+        return sorted(found, key=lambda one: -abs(one[1].estimate) / max(one[1].error, 1e-12))
 
     def _notes(self, batch: Any, features: Any) -> list[str]:
         cut = "max_seconds ended the fit: errors of weights are rough"
@@ -320,17 +332,12 @@ class RoommateModel(Estimator):
         """Every column that is used, and as what."""
         roles = {self.id: "id"} | ({} if self.cohort is None else {self.cohort: "cohort"})
         roles |= dict.fromkeys(listed(self.same), "same")
-        return roles | {answers.column: answers.role for answers in self.asked_.answers}
-
-    @property
-    def questions_(self) -> tuple[Answers, ...]:
-        """Every question that was learned from, with the answers people gave."""
-        return self.asked_.answers
+        return roles | {answers.column: answers.role for answers in self.questions_}
 
     @property
     def protected_(self) -> list[str]:
         """The columns that explanations do not itemise."""
-        asked = [answers.column for answers in self.asked_.answers]
+        asked = [answers.column for answers in self.questions_]
         return fitting(asked, self.protected)
 
     @property
@@ -351,13 +358,11 @@ class RoommateModel(Estimator):
 
     def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
         self._check_fitted()
-        answers = self.asked_.answers
-        columns = [own.column for own in answers]
+        columns = [own.column for own in self.questions_]
         given = table(people, [self.id, *self._groups]).without(self._codes(columns))
-        rule: Missing = "neutral" if self.asked_.neutral else "refuse"
         asked = self.unknown if unknown is None else unknown
         instead = _by_column("unknown", asked, columns, UNKNOWN)
-        return People.read(given, self.id, self._groups, answers, rule, instead)
+        return People.read(given, self.id, self._groups, self.questions_, self.missing, instead)
 
     def _observed(self, people: Any, pairs: Any) -> tuple[People, list[ObservedGroup], list[str]]:
         """People, the groups of those in pairs, and in words who is left out."""
@@ -371,7 +376,7 @@ class RoommateModel(Estimator):
         from mlestruct.roommates.pairing import Pairing, worths
 
         codes = people.codes[group.members]
-        found = worths(self.asked_.questions_for(codes), codes, self.coef_)
+        found = worths(self._asked(codes), codes, self.coef_)
         return Pairing.of(people, group, found, self._inference(), **rules)
 
     def assign(
@@ -531,22 +536,10 @@ class RoommateModel(Estimator):
             held.append(Held(pairing, partner, score, other, int(known.sum())))
         return held, notes
 
-    def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
-        """ρ = ½ bounds log Z above, pairs between two halves of the people below."""
-        above, (mates, _, _) = marginals(batch, scores, rho=0.5), best(batch, scores)
-        lower = []
-        for m, mate in enumerate(mates):
-            structure, own = batch.structure(m), batch.coordinates(m)
-            side = halves(structure.n_nodes, above.tau[own], mate)
-            lower.append(halves_interval(structure, scores[own], side))
-        below = np.concatenate([one.lower for one in lower])
-        whole = ProvenInterval(below, np.full(len(below), np.inf), lower[0].why)
-        return log_z_interval(above) & whole
-
-    def summary(self) -> RoommateSummary:  # type: ignore[override]
-        """What was learned, how sure it is, what cannot be known, and the proof; ``print`` it."""
+    def summary(self, intervals: Intervals | None = None) -> Summary:
+        """What was learned, how sure it is, what proves it and what it cost; ``print`` it."""
         self._check_fitted()
-        return RoommateSummary.of(self)
+        return super().summary(self.told_ if intervals is None else intervals)
 
     def report(
         self, path: str | os.PathLike[str], people: Any, pairs: Any = None, **asked: Any
@@ -563,27 +556,15 @@ class RoommateModel(Estimator):
 
     def stored(self) -> dict[str, Any]:
         """What a model file holds besides the fit's own: answers that were given, and no people."""
-        return {
-            "answers": [asdict(answers) for answers in self.asked_.answers],
-            "indicators": self.asked_.indicators,
-            "neutral": self.asked_.neutral,
-            "told": tuple(self.told_),
-            "logistic": self.logistic_,
-            "marks": self.marks_,
-            "agreed": [one._asdict() for one in self.agreed_],
-            "cohorts": list(self.cohorts_),
-        }
+        found = super().stored() | {"agreed": tuple(map(tuple, self.agreed_))}
+        return found | {"asked": [*map(astuple, self.questions_)], "told": astuple(self.told_)}
 
     def restore(self, learned: dict[str, Any]) -> None:
-        answers = tuple(Answers(**row) for row in learned["answers"])
-        self.asked_ = Questions(answers, learned["indicators"], learned["neutral"])
-        self.told_ = ContrastTable(*learned["told"])
-        self.logistic_, self.marks_ = learned["logistic"], learned["marks"]
-        self.agreed_ = tuple(
-            Agreement(**{**row, "blocks": tuple(map(tuple, row["blocks"]))})
-            for row in learned["agreed"]
-        )
-        self.cohorts_ = tuple(learned["cohorts"])
+        super().restore(learned)
+        rows, *told = learned["told"]
+        self.told_ = Intervals([Interval(*row) for row in rows], *told)
+        self.questions_ = tuple(Answers(*row) for row in learned["asked"])
+        self.agreed_ = tuple(Agreement(*row) for row in learned["agreed"])
 
 
 def _examples(people: People, blocks: Sequence[ObservedGroup]) -> Given:

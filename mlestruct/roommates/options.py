@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -206,19 +206,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if abs(value) < float("inf") else None
     return value if value is None or isinstance(value, (int, str)) else str(value)
-
-
-def aligned(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table in plain text, two spaces between its columns."""
-    lines = [
-        [f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row]
-        for row in (head, *rows)
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  " + "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip()
-        for line in lines
-    )
 
 
 def new_file(path: str, force: bool, inputs: Sequence[str | None] = ()) -> str:

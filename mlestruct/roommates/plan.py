@@ -205,21 +205,6 @@ class Plan(Shown):
     def __repr__(self) -> str:
         return f"<Plan of {len(self.pairs)} pairs, {len(self.singles)} people alone: print it>"
 
-    def __str__(self) -> str:
-        rows = [
-            f"{p.a!s:>10} {p.b!s:>10} {p.probability:12.4f} {p.score:+8.3f}  {p.group}"
-            for p in self.pairs[:SHOWN]
-        ]
-        if len(self.pairs) > SHOWN:
-            rows.append(f"… and {len(self.pairs) - SHOWN} more pairs")
-        return "\n".join(
-            [
-                f"{'person':>10} {'with':>10} {'probability':>12} {'score':>8}  group",
-                *rows,
-                *self.remarks(),
-            ]
-        )
-
     def partner(self, person: Hashable) -> Any:
         """The id of somebody's partner; None for who is left over."""
         pairing, me = self.find(person)
@@ -313,7 +298,9 @@ class Explanation(Shown):
         return {name: [row[k] for row in rows] for k, name in enumerate(names)}
 
     def remarks(self) -> list[str]:
-        return str(self).splitlines()[:1]
+        head = f"{self.a} and {self.b}: probability {self.probability:.3g}, score {self.score:+.3f}"
+        more = [f"protected columns together: {self.withheld:+.3f}"] if self.withheld else []
+        return [f"{head} (0 is an average partner)", *more]
 
     def plot(self, ax: Any = None) -> Any:
         """Every answer's share of the score; right of 0 speaks for the pair."""
@@ -322,19 +309,6 @@ class Explanation(Shown):
         names = [row.column for row in self.contributions]
         shares = [row.contribution for row in self.contributions]
         return dots(names, shares, mark=0.0, label="share of the score", ax=ax)
-
-    def __str__(self) -> str:
-        rows = [
-            f"{part:+8.3f}  {column}: {_told(a)} and {_told(b)}"
-            for column, a, b, part in self.contributions
-        ]
-        rows += [f"{self.withheld:+8.3f}  protected columns"] if self.withheld else []
-        head = f"{self.a} and {self.b}: probability {self.probability:.3g}, score {self.score:+.3f}"
-        return "\n".join([f"{head} (0 is an average partner)", *rows])
-
-
-def _told(answer: Any) -> str:
-    return "no answer" if answer is None else str(answer)
 
 
 def _answer(cell: Any) -> Any:

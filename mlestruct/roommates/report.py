@@ -23,10 +23,9 @@ from mlestruct.roommates.frames import Column, Surveyed, Table, survey
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
 from mlestruct.roommates.plan import Contribution, Pair, Plan
-from mlestruct.roommates.questionnaire import Answers
 from mlestruct.roommates.reading import write_csv
-from mlestruct.roommates.summary import PairContrast, RoommateSummary
 from mlestruct.roommates.words import number, percent, words
+from mlestruct.statistics import Interval
 from mlestruct.storage.files import fresh
 
 HERE = Path(__file__).parent
@@ -135,12 +134,12 @@ class Report:
         pairs, left = len(self.plan.pairs), words(key, count=alone)
         whose = words("people", people=2 * pairs + alone, pairs=pairs, alone=left)
         good = words("untested") if self.evaluation is None else picks(self.evaluation)
-        return [whose, good, matters(self.model.summary(), self.model.questions_)]
+        return [whose, good, matters(self.model)]
 
     def html(self) -> str:
         """The page."""
         model, plan, found = self.model, self.plan, self.evaluation
-        summary, used = model.summary(), model.roles_
+        proof, used = model.certificate_, model.roles_
         gap = max(plan.gap, 0.0)
         return rendered(
             "report.html",
@@ -151,8 +150,8 @@ class Report:
             shown=self.shown,
             percent=percent,
             hidden="" if self.protected else ", ".join(model.protected_),
-            effects=_effects(summary, model.questions_),
-            untold=", ".join(summary.unidentified) if summary.sure else "",
+            effects=_effects(model),
+            untold=", ".join(untold(model)),
             found=found,
             picks=_picks(found) if found else [],
             top=[
@@ -160,14 +159,14 @@ class Report:
                 for k, share in found.top.items()
             ] if found else [],
             calibration=_calibrated(found.calibration) if found else [],
-            certificate=summary.certificate,
-            share=_small(summary.certificate.relative),
+            certificate=proof,
+            share=_small(proof.relative),
             gap=f" by more than {number(gap, 1)}" if gap > 1e-6 else "",
             technical=found.notes if found else [],
             sizes=[(pairing.group.label, len(pairing.ids)) for pairing in plan.pairings],
             fields=Surveyed._fields,
             columns=[row for row in survey(self.people) if row.column in used],
-            notes=summary.notes,
+            notes=model.notes_,
         )  # fmt: skip
 
     def homes(self) -> list[Json]:
@@ -251,36 +250,43 @@ def _picks(found: Evaluation) -> list[list[Any]]:
     return rows
 
 
-def _effects(summary: RoommateSummary, asked: Sequence[Answers]) -> list[list[Any]]:
+def untold(model: RoommateModel) -> list[str]:
+    """What the pairs do not tell, though they are enough to tell something."""
+    known = {row.name for row in model.told_.rows}
+    return [one.name for one in model.contrasts() if known and one.name not in known]
+
+
+def _effects(model: RoommateModel) -> list[list[Any]]:
     """Every answer's influence in words, as a bar on a scale of ratios, and as factors."""
-    found = summary.surest if summary.sure else []
+    effects = model.effects()
+    found = [row for _, row in effects]
     spans = np.array([(c.low, c.high) for c in found] or [(0.0, 0.0)]).clip(-MOST, MOST)
     low, high = min(spans.min(), -0.1), max(spans.max(), 0.1)
     rows = []
-    for c, span in zip(found, spans, strict=False):
+    for (column, c), span in zip(effects, spans, strict=False):
         kind = "plus" if c.low > 0 else "minus" if c.high < 0 else "open"
         left, right, zero = (100.0 * (x - low) / (high - low) for x in (*span.tolist(), 0.0))
         ends = [number(exp(x)) if abs(x) < MOST else "…" for x in (c.estimate, c.low, c.high)]
-        rows.append([effect(c, asked, False), _bar(left, right, zero, kind), *ends])
+        rows.append([effect(model, column, c, False), _bar(left, right, zero, kind), *ends])
     return rows
 
 
-def matters(summary: RoommateSummary, asked: Sequence[Answers]) -> str:
+def matters(model: RoommateModel) -> str:
     """The answers whose influence is surest, each as a factor."""
-    sure = [c for c in summary.surest if c.low > 0 or c.high < 0]
+    sure = [(column, c) for column, c in model.effects() if c.low > 0 or c.high < 0]
     if not sure:
         return words("nothing sure")
-    return words("matters most", effects="; ".join(effect(c, asked) for c in sure[:TOP]))
+    return words("matters most", effects="; ".join(effect(model, *one) for one in sure[:TOP]))
 
 
-def effect(found: PairContrast, asked: Sequence[Answers], times: bool = True) -> str:
+def effect(model: RoommateModel, column: str, found: Interval, times: bool = True) -> str:
     """A contrast in words, and how many times as often people share by it."""
-    column, name = found.column, found.name
+    name = found.name
     values = {"column": column}
     if name == f"{column} same":
         key = "same"
     elif name == f"{column} |difference|":
-        levels = next(answers.levels for answers in asked if answers.column == column)
+        levels = next(asked.levels for asked in model.questions_ if asked.column == column)
         steps = {b - a for a, b in pairwise(levels)}
         key = "per unit" if steps != {1} else "differ" if len(levels) == 2 else "per step"
     else:

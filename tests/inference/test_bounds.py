@@ -1,15 +1,10 @@
 """Intervals hold the exact value, and where no theorem exists none is claimed."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference import best
 from mlestruct.inference.bounds import (
-    halves,
-    halves_interval,
     log_z_interval,
     outcome_interval,
     permanent_interval,
@@ -81,25 +76,6 @@ def test_the_permanents_bound_is_reached():
     upper = permanent_interval(batch, ms.marginals(batch, flat, rho=1.0)).upper[0]
     assert upper == pytest.approx(4 * np.log(2), abs=0.02)
     assert exact(BipartiteMatching(8), flat).log_z == pytest.approx(4 * np.log(2), abs=1e-9)
-
-
-def test_two_halves_bound_a_complete_graph_from_below(rng):
-    """Any halves do; those across the likely pairs do best among all on six nodes."""
-    structure = Matching(6)
-    for spread in (0.1, 1.0, 3.0):
-        score = spread * rng.standard_normal(structure.size)
-        log_z = exact(structure, score).log_z
-        found = {}
-        for left in combinations(range(6), 3):
-            side = np.array([int(v not in left) for v in range(6)])
-            found[tuple(side)] = float(halves_interval(structure, score, side).lower[0])
-        assert max(found.values()) <= log_z + 1e-9
-        batch = ms.Batch.of(structure, count=1)
-        tau, partner = ms.marginals(batch, score).tau, best(batch, score)[0][0]
-        chosen = found[tuple(halves(6, tau, partner))]
-        assert chosen >= np.median(list(found.values()))
-    with pytest.raises(ValueError, match="halves of 2 and 4 nodes for a matching of 6"):
-        halves_interval(structure, score, [0, 0, 1, 1, 1, 1])
 
 
 def test_rounding_crosses_no_ends(rng):

@@ -6,6 +6,7 @@ from scipy.special import stdtrit
 
 from mlestruct import RoommateModel
 from mlestruct.roommates.pairing import centred
+from mlestruct.roommates.report import untold
 
 
 @pytest.fixture
@@ -16,10 +17,10 @@ def rich(year):
 
 
 def test_adding_a_number_to_one_answers_pairs_changes_no_contrast(rich, rng) -> None:
-    asked = rich.asked_
-    at = 0
-    for question in asked.questions:
-        own = asked.contrasts.matrix[:, at : at + len(question.weights)]
+    at, matrix = 0, np.array([row for _, row in rich.contrasts()])
+    for answers in rich.questions_:
+        question = answers.question(True, False)
+        own = matrix[:, at : at + len(question.weights)]
         levels = len(question.levels)
         shift = rng.standard_normal(levels)
         pairs = [(a, b) for a in range(levels) for b in range(a, levels)]
@@ -30,14 +31,13 @@ def test_adding_a_number_to_one_answers_pairs_changes_no_contrast(rich, rng) -> 
 
 def test_a_contrast_is_the_worth_of_its_answers_among_many_people(rich) -> None:
     """Centring over a group of a million copies of the people comes to the same."""
-    asked, theta = rich.asked_, rich.coef_
-    values = asked.contrasts.matrix @ theta
-    question, answers = asked.questions[0], asked.answers[0]
+    theta, answers = rich.coef_, rich.questions_[0]
+    question = answers.question(True, False)
     table = np.tensordot(theta[: len(question.weights)], question.tables, 1)
     worth = centred(table, 1e6 * np.array(answers.counts))
     levels = len(answers.levels)
     listed = [worth[a, b] for a in range(levels) for b in range(a, levels)]
-    mine = [v for v, c in zip(values, asked.contrasts.columns, strict=True) if c == "tidy"]
+    mine = [row @ theta for name, row in rich.contrasts() if name.startswith("tidy")]
     np.testing.assert_allclose(mine, listed, atol=1e-6)
 
 
@@ -46,10 +46,9 @@ def test_what_pairs_do_not_tell_is_named(year) -> None:
     people, pairs = year(20, seed=2)
     double = [person | {"again": person["tidy"]} for person in people]
     model = RoommateModel(ordinal=["tidy", "again"], categorical="diet").fit(double, pairs)
-    found = model.summary()
-    assert found.unidentified == ["tidy |difference|", "again |difference|"]
-    assert [c.name for c in found.contrasts] == ["diet same"]
-    assert "these pairs do not tell: tidy |difference|, again" in str(found)
+    assert untold(model) == ["tidy |difference|", "again |difference|"]
+    assert [row.name for row in model.told_.rows] == ["diet same"]
+    assert "3 weights, 2 of them told apart by the data" in str(model.summary())
 
 
 def test_an_interval_is_centred_and_debiased(year) -> None:
@@ -58,7 +57,7 @@ def test_an_interval_is_centred_and_debiased(year) -> None:
     loose, tight = (
         RoommateModel(ordinal="tidy", alpha=alpha).fit(people, pairs) for alpha in (1e-6, 30.0)
     )
-    (free,), (held,) = loose.summary().contrasts, tight.summary().contrasts
+    (free,), (held,) = loose.told_.rows, tight.told_.rows
     assert abs(tight.coef_[0]) < 0.8 * abs(loose.coef_[0])
     assert free.estimate == pytest.approx(loose.coef_[0], abs=1e-4)
     assert abs(held.estimate - free.estimate) < 0.3 * free.error
@@ -72,9 +71,6 @@ def test_few_pairs_have_no_interval(year) -> None:
     people, pairs = year(12, seed=4)
     model = RoommateModel(ordinal="tidy", categorical="diet").fit(people, pairs)
     found = model.summary()
-    assert found.pairs == 6
-    assert not found.sure
-    assert all(np.isnan([c.error, c.low, c.high]).all() for c in found.contrasts)
-    assert "from 6 pairs, for 2 identified weights: too few for intervals, which need 6" in str(
-        found
-    )
+    assert found.sure.units == 6
+    assert found.intervals is None
+    assert "no intervals: pairs are too few for so many weights: 3 each are needed" in str(found)

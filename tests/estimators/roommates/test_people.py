@@ -86,7 +86,8 @@ def test_a_missing_answer_favours_nobody(year) -> None:
     people, pairs = year(16, seed=3)
     settings = {"ordinal": "tidy", "categorical": "diet", "answers": True, "missing": "neutral"}
     model = RoommateModel(**settings).fit(people, pairs)
-    for answers, question in zip(model.asked_.answers, model.asked_.questions, strict=True):
+    for answers in model.questions_:
+        question = answers.question(True, True)
         project = np.eye(len(answers.levels) + 1) - np.append(answers.share, 0.0)
         for table in question.tables:
             assert np.abs((project @ table @ project.T)[-1]).max() < 1e-12
