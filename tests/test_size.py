@@ -19,10 +19,10 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8772, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8720, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (874, r"oracles/"),
     "structures to oracle seam": (
-        4240,
+        4239,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2690, r"mlestruct/inference/"),

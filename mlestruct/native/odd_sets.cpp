@@ -1,8 +1,8 @@
 // Least odd cuts by Gusfield's cut tree (1990, SIAM J. Comput. 19) over maximum flows of Dinic.
 //
 // Padberg and Rao (1982, Math. Oper. Res. 7): the least cut of a set with an odd number of
-// terminals is among those of a cut tree over the terminals. Every odd set parts one pair of any
-// pairing (Rizzi 2002), so pairs that no small cut parts are merged first; often none remains.
+// terminals is among those of a cut tree over the terminals. Nodes that no small cut parts are
+// merged, so that later flows have less to search; often one node remains.
 #include "odd_sets.h"
 
 #include <initializer_list>
@@ -11,7 +11,6 @@
 
 namespace {
 
-constexpr int64_t DENSE = 8;       // times less than all edges, to rewrite a graph at every merger
 constexpr double NOTHING = 1e-13;  // of a capacity
 
 // The edges that have a capacity, from both ends: heads ascending, `back` is the way back.
@@ -113,93 +112,21 @@ struct Flow {
     }
 };
 
-// A flow may stop at `cap`: no smaller cut parts its ends, which then stay together whatever is cut
-// later.
 struct CutTree {
     int64_t n;
+    double *network;
+    int64_t *parent;
+    double *value;
     Flow flow;
-    double *merged, *most;
-    int64_t *order, *first, *second;
-    bool *open;
 
-    CutTree(int64_t size, Arena &arena) : n(size), flow(size, arena) {
-        merged = arena.array<double>(n * n);
-        most = arena.array<double>(n);
-        for (int64_t **array : {&order, &first, &second}) *array = arena.array<int64_t>(n);
-        open = arena.array<bool>(n);
-    }
-
-    // Terminals in pairs between which much can flow, the surest first; return how many. O(n^2).
-    int64_t pair(const double *network, const bool *terminal) {
-        int64_t count = 0;
-        for (int64_t u = 0; u < n; ++u) {
-            open[u] = terminal[u];
-            most[u] = 0.0;
-            for (int64_t v = 0; terminal[u] && v < n; ++v)
-                if (terminal[v] && u != v) most[u] = larger(most[u], network[u * n + v]);
-            int64_t k = u;  // insertion keeps the order of nodes that are alike
-            for (; k > 0 && most[order[k - 1]] < most[u]; --k) order[k] = order[k - 1];
-            order[k] = u;
-        }
-        for (int64_t k = 0; k < n; ++k) {
-            const int64_t u = order[k];
-            int64_t best = -1;
-            for (int64_t v = 0; open[u] && v < n; ++v)
-                if (open[v] && u != v && (best < 0 || network[u * n + v] > network[u * n + best]))
-                    best = v;
-            if (best < 0) continue;
-            open[u] = open[best] = false;
-            first[count] = u;
-            second[count++] = best;
-        }
-        return count;
-    }
-
-    // One node of two; its edges are the sums of theirs.
-    void merge(int64_t s, int64_t t) {
-        for (int64_t v = 0; v < n; ++v) {
-            merged[s * n + v] += merged[t * n + v];
-            merged[v * n + s] = merged[s * n + v];
-        }
-        for (int64_t v = 0; v < n; ++v) merged[t * n + v] = merged[v * n + t] = 0.0;
-        merged[s * n + s] = 0.0;
-    }
-
-    void find(const double *network, const bool *terminal, double cap, int64_t *parent,
-              double *value, bool *left) {
-        std::memcpy(merged, network, n * n * sizeof(double));
-        for (int64_t v = 0; v < n; ++v) left[v] = terminal[v];
-        flow.list(merged);
-        const int64_t pairs = pair(network, terminal);
-        for (int64_t k = 0; k < pairs; ++k) {
-            const int64_t s = first[k], t = second[k];
-            if (flow.between(s, t, cap) < cap) continue;
-            left[s] = left[t] = false;
-            merge(s, t);
-            if (DENSE * flow.start[n] > n * n) flow.list(merged);
-        }
-        int64_t root = 0;
-        while (root < n - 1 && !left[root]) ++root;
-        const bool some = left[root];
-        for (int64_t v = 0; v < n; ++v) {
-            parent[v] = some ? root : 0;
-            value[v] = INF;
-        }
-        if (!some) return;
-        flow.list(merged);
-        for (int64_t s = 0; s < n; ++s)
-            if (left[s] && s != parent[s]) hang(s, cap, parent, value);
-        for (int64_t k = 0; k < pairs; ++k)  // one node with its partner
-            if (!left[first[k]]) parent[second[k]] = first[k];
-    }
-
-    // Part s from its parent, and take the nodes on its side along.
-    void hang(int64_t s, double cap, int64_t *parent, double *value) {
+    // Part s from its parent t, and take the nodes on its side along. A flow may stop at `cap`: no
+    // smaller cut parts s and t, which become one node.
+    void hang(int64_t s, double cap) {
         const int64_t t = parent[s];
         value[s] = flow.between(s, t, cap);
-        if (value[s] >= cap) return;
-        for (int64_t i = 0; i < n; ++i)
-            if (i != s && flow.level[i] >= 0 && parent[i] == t) parent[i] = s;
+        if (value[s] >= cap) return merge(s, t);
+        for (int64_t v = 0; v < n; ++v)
+            if (v != s && flow.level[v] >= 0 && parent[v] == t) parent[v] = s;
         if (flow.level[parent[t]] >= 0) {
             parent[s] = parent[t];
             parent[t] = s;
@@ -208,15 +135,32 @@ struct CutTree {
             value[t] = own;
         }
     }
+
+    // Give all edges of s to t.
+    void merge(int64_t s, int64_t t) {
+        for (int64_t v = 0; v < n; ++v) {
+            network[t * n + v] += network[s * n + v];
+            network[v * n + t] = network[t * n + v];
+            network[s * n + v] = network[v * n + s] = 0.0;
+        }
+        flow.list(network);
+    }
 };
 
 }  // namespace
 
 status odd_sets_cut_tree(int64_t size, const double *network, const bool *terminal, double cap,
-                         int64_t *parent, double *value, bool *left) {
+                         int64_t *parent, double *value) {
     Arena arena;
-    CutTree tree(size, arena);
+    CutTree tree{size, arena.array<double>(size * size), parent, value, Flow(size, arena)};
     if (arena.failed) return NO_MEMORY;
-    if (size > 0) tree.find(network, terminal, cap, parent, value, left);
+    std::memcpy(tree.network, network, size * size * sizeof(double));
+    tree.flow.list(network);
+    for (int64_t v = 0; v < size; ++v) {
+        parent[v] = 0;
+        value[v] = INF;
+    }
+    for (int64_t s = 1; s < size; ++s)
+        if (terminal[s]) tree.hang(s, cap);
     return OK;
 }

@@ -3,12 +3,11 @@
 #include "kernel.h"
 
 extern "C" {
-/** Find a cut tree over terminals: parents, and values of least cuts.
+/** Find a cut tree over the terminals, of which node 0 is one: parents, and values of least cuts.
 
-``network`` is symmetric. Marks the terminals ``left`` that the tree is over, in whose numbers a set
-with a cut below ``cap`` is odd where it is in those of ``terminal``. */
+``network`` is symmetric. Nodes that no cut below ``cap`` parts have an infinite value or one of at
+least ``cap``. */
 EXPORT status odd_sets_cut_tree(int64_t size, const double *network N(size * size),
                                 const bool *terminal N(size), double cap,
-                                int64_t *parent N(size), double *value N(size),
-                                bool *left N(size));
+                                int64_t *parent N(size), double *value N(size));
 }

@@ -150,13 +150,12 @@ def odd_cuts(
     """
     size = len(network)
     parent, value = np.empty(size, dtype=np.int64), np.empty(size)
-    left = np.empty(size, dtype=np.bool_)
-    odd_sets_cut_tree(size, network, terminal, below, parent, value, left)
+    odd_sets_cut_tree(size, network, terminal, below, parent, value)
     every, here = np.arange(size), parent.copy()
     inside = np.eye(size, dtype=bool)  # row v: the nodes whose way to the root passes v
     while not inside[here, every].all():
         inside[here, every] = True
         here = parent[here]
-    odd = (inside @ left.astype(np.int64)) % 2 == 1
+    odd = (inside @ terminal.astype(np.int64)) % 2 == 1
     sets = inside[odd & (value < below) & (parent != np.arange(len(parent)))]
     return np.asarray(sets ^ sets[:, -1:])
