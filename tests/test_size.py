@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1702, r"mlestruct/families/"),
     "extras": (1580, r"mlestruct/"),
 }
-RAW = {"tests": 34148, "benchmarks": 7735}  # all lines, blank ones and comments included
+RAW = {"tests": 34150, "benchmarks": 7735}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -73,7 +73,9 @@ def test_it_ends_at_the_optimum_over_all_matchings(name, rho, seed):
         assert mixed(structure, tau)
         assert -1e-9 <= upper[0] - value[0] <= 1e-7 * (1.0 + abs(value[0]))
         assert log_z[0] == pytest.approx(value[0], rel=1e-8, abs=1e-8)
-        if tau[structure.fixed < 0].min() > 1e-7:
+        single = 1.0 - structure.graph.degrees(tau[None])[0]
+        exact = structure.kind == "perfect" or single.min() > 1e-10  # digits that 1 − Σ τ leaves
+        if exact and tau[structure.fixed < 0].min() > 1e-7:
             assert farthest(structure, entropy, score, tau) <= 1e-5
 
 
