@@ -359,7 +359,7 @@ def together() -> Iterator[Case]:
             lambda g: [["id", "room"], *([r[0], k // 4] for k, r in enumerate(g.people[1:]))],
             room="room",
         ),
-        r"pairs\.csv, lines 2 and 3: 4 people share \(1, 2, 3, 4\); .*larger=leave_out",
+        r"pairs\.csv, line 2 and .*line 3: 4 people share \(1, 2, 3, 4\); .*larger=leave_out",
     )
     yield Case(
         "partners who disagree",
@@ -409,7 +409,9 @@ def workbooks() -> Iterator[Case]:
 def broken() -> Iterator[Case]:
     """What is refused, with its place and what to do."""
     yield Case(
-        "an id twice", plain(change=cell("id", 9, 3)), r"id 3 is in .*people\.csv, lines 4 and 12"
+        "an id twice",
+        plain(change=cell("id", 9, 3)),
+        r"id 3 is in .*people\.csv, line 4 and .*line 12",
     )
     yield Case(
         "a cell too few",

@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        6445,
+        6397,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2744, r"mlestruct/estimators/"),
     "families": (1702, r"mlestruct/families/"),
     "extras": (1580, r"mlestruct/"),
 }
-RAW = {"tests": 34150, "benchmarks": 7735}  # all lines, blank ones and comments included
+RAW = {"tests": 34149, "benchmarks": 7737}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

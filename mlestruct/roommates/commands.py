@@ -202,7 +202,7 @@ def planned_by(given: argparse.Namespace) -> Office:
 
     office.rules = {"forbid": placed("forbid"), "require": placed("require")}
     office.rules["mix"] = given.mix or ()
-    gone = len(office.left & set(map(str, office.named("people").as_names(office.settings.id))))
+    gone = len(office.left & set(map(str, office.named("people").listed(office.settings.id))))
     say(given, *([f"{gone} people who left are not planned"] if gone else []))
     say(given, *(_unused(part) for part in office.decided if part.why))
     return office

@@ -197,7 +197,7 @@ def paired(shares: Sequence[Table], everybody: Table, told: Settings) -> Ints:
         except ValueError:
             continue
         for home in homes:
-            two = {people.known(who, table.written is not None) for who in home.ids} - {None}
+            two = {people.known(who) for who in home.ids} - {None}
             if len(home.ids) == len(two) == 2:
                 found.add(tuple(sorted(row for row in two if row is not None)))
     return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
@@ -205,7 +205,7 @@ def paired(shares: Sequence[Table], everybody: Table, told: Settings) -> Ints:
 
 def unchecked(everybody: Table, told: Settings) -> People:
     """People as they are, whatever is wrong with them."""
-    ids = everybody.as_names(told.id).tolist()
+    ids = everybody.listed(told.id)
     none = np.empty((len(ids), 0), dtype=np.int64)
     return People(everybody, ids, none, groups_of(everybody, told.groups))
 
@@ -223,7 +223,7 @@ def _with_rules(
         free = [n for n in everybody.names if n not in (told.id, *told.same, *everybody.mixed)]
         called = [name for name in free if COHORTS.fullmatch(name.casefold())]
         for name in called[:1] or [name for name in free if _is_cohort(everybody, name, done)][:1]:
-            tried, when = replace(told, cohort=name), everybody.labels(name)
+            tried, when = replace(told, cohort=name), everybody.listed(name)
             kept = [when[a] == when[b] for a, b in paired(shares, everybody, tried).tolist()]
             told = tried if not kept or np.mean(kept) >= KEPT else told
     pairs = paired(shares, everybody, told)
@@ -241,7 +241,7 @@ def _with_rules(
 
 def _is_cohort(people: Table, name: str, done: NDArray[np.bool_]) -> bool:
     """Whether a column parts those who share already from those who are to be paired up."""
-    values = np.array(list(map(str, people.labels(name))))
+    values = np.array(list(map(str, people.listed(name))))
     held = [done[values == value] for value in np.unique(values)]
     shares = [own.mean() if len(own) > 1 else 0.5 for own in held]
     several = 1 < len(held) <= FEW and "None" not in values and min(shares) == 0 < max(shares)
@@ -377,10 +377,10 @@ def _leaks(
         once = "" if leak.agreed is None or leak.agreed.whole else CROSSED["once"]
         code = "rule" if leak.rule else "leak"
         found.add(code, number, column=leak.column, words=leak.words, once=once)
-    ids = [written(who) for who in people.as_names(told.id).tolist()]
+    ids = [written(who) for who in people.listed(told.id)]
     for name in people.names:
         if name not in (told.id, *told.shares) and len(pairs) and name not in people.mixed:
-            cells = [written(value) for value in people.as_names(name).tolist()]
+            cells = [written(value) for value in people.listed(name)]
             hits = sum(cells[a] == ids[b] or cells[b] == ids[a] for a, b in pairs.tolist())
             if 2 * hits >= len(pairs):
                 found.add("names partner", number, column=name, hits=hits, pairs=len(pairs))

@@ -179,16 +179,16 @@ Columns = dict[str, Column]
 class Table:
     """Columns of one length: integers, floats (NaN: missing), booleans or text (None: missing).
 
-    ``back`` turns columns into the kind of table this one was made of. A table from a file also
-    knows each cell as ``written`` there, its ``places``, and has ``said`` how the file was read.
-    Columns that are ``mixed``, of numbers and text or of what is neither, are as they were given:
-    they can be carried along, but not used until :meth:`without` has taken codes for "no answer"
-    out of them.
+    ``cells`` are the same columns as they are written, with None for a blank cell: in a file 1.1
+    and 1.10, or 1e3 and 1000, are two houses. ``back`` turns columns into the kind of table this
+    one was made of. A table from a file knows the ``places`` of its cells, and has ``said`` how the
+    file was read. Columns that are ``mixed``, of numbers and text or of what is neither, can be
+    carried along, but not used until :meth:`without` has taken codes for "no answer" out of them.
     """
 
     columns: Columns
+    cells: Columns = field(repr=False)
     back: Callable[[Columns], Any]
-    written: Columns | None = field(default=None, repr=False)
     places: Places | None = field(default=None, repr=False)
     decimal: Decimal | None = None
     said: tuple[str, ...] = ()
@@ -204,47 +204,22 @@ class Table:
 
     def __getitem__(self, name: str) -> Column:
         if name not in self.columns:
-            like = [n for n in self.columns if n.casefold() == str(name).casefold()]
-            hint = f", and {like[0]!r} is another name" if like else ""
             names = ", ".join(self.columns)
-            raise ValueError(f"{self.file}there is no column {name!r}; there are {names}{hint}")
+            raise ValueError(f"{self.file}there is no column {name!r}; there are {names}")
         if name in self.mixed:
             raise ValueError(self.mixed[name])
         return self.columns[name]
 
-    def as_names(self, name: str) -> Column:
-        """A column of ids or groups: whole numbers where all are, else text as it was written.
-
-        So ``1.1`` and ``1.10``, or ``1e3`` and ``1000``, are two houses, and 007 is not 7.
-        """
-        column = self[name]
-        if self.written is None or column.dtype.kind == "i":
-            return column
-        return self.written[name]
-
     def listed(self, name: str) -> list[Any]:
-        """A column of ids or groups as it is written; None for blank cells."""
-        column = self.as_names(name)
-        gone = missing(bare(column)).tolist()
-        return [None if blank else cell for cell, blank in zip(column.tolist(), gone, strict=True)]
-
-    def labels(self, name: str) -> list[Any]:
-        """The same without blanks around text."""
-        return [stripped(cell) if isinstance(cell, str) else cell for cell in self.listed(name)]
-
-    def as_written(self, name: str) -> Column:
-        """The text of a file's cells; the column itself in a table that is no file."""
-        column = bare(self[name])
-        return column if self.written is None else self.written[name]
+        """A column of ids, groups or answers as it is written; None for blank cells."""
+        _ = self[name]
+        return list(self.cells[name].tolist())
 
     def as_levels(self, name: str) -> Column:
         """A column of answers without an order: numbers only if none is spelled in two ways."""
         column = self[name]
-        if self.written is None or column.dtype.kind != "f":
-            return bare(column)
-        spellings = {cell for cell in self.written[name].tolist() if cell is not None}
-        several = len(spellings) > len(np.unique(column[~missing(column)]))
-        return self.written[name] if several else column
+        spellings = {*self.listed(name)} - {None} if column.dtype.kind == "f" else ()
+        return self.cells[name] if len(spellings) > len(shown(column)) else column
 
     def at(self, row: int, column: str | None = None) -> str:
         """Where a row or a cell stands: its line in the file, or its number, counted from 0."""
@@ -254,13 +229,6 @@ class Table:
         """The same in brackets, for a table from a file."""
         return f" ({self.places.at(row, column)}{more})" if self.places else ""
 
-    def both(self, first: int, second: int) -> str:
-        """Where two rows stand."""
-        if self.places is None:
-            return f"rows {first} and {second}"
-        a, b = (self.places.lines[row] for row in (first, second))
-        return f"{self.places.file}, {'rows' if self.places.sheet else 'lines'} {a} and {b}"
-
     @property
     def file(self) -> str:
         """The name in front of a message about a table from a file, as in "people.csv: …"."""
@@ -269,11 +237,10 @@ class Table:
     def rows(self, chosen: ArrayLike) -> Table:
         """These rows, by number or by mask, in this order."""
         index = np.arange(len(self))[np.asarray(chosen)]
-        cells = self.written
         return replace(
             self,
             columns={name: column[index] for name, column in self.columns.items()},
-            written=cells and {name: column[index] for name, column in cells.items()},
+            cells={name: column[index] for name, column in self.cells.items()},
             places=self.places
             and replace(self.places, lines=[self.places.lines[k] for k in index.tolist()]),
         )
@@ -281,7 +248,7 @@ class Table:
     def without_rows_of(self, names: Sequence[str], values: Collection[Any]) -> Table:
         """The rows in which none of these columns holds one of the values, compared as text."""
         gone = {written(value) for value in values}
-        listed = zip(*(map(written, self.as_names(name).tolist()) for name in names), strict=True)
+        listed = zip(*(map(written, self.listed(name)) for name in names), strict=True)
         return self.rows(np.array([gone.isdisjoint(cells) for cells in listed], dtype=bool))
 
     def without(self, codes: Mapping[str, Sequence[Any]]) -> Table:
@@ -295,28 +262,29 @@ class Table:
 
     def respelled(self, spelled: Mapping[str, Mapping[str, str | None]]) -> Table:
         """With other words in place of these, by column, as written; None for a blank cell."""
-        columns, cells, mixed = dict(self.columns), dict(self.written or {}), dict(self.mixed)
+        columns, cells, mixed = dict(self.columns), dict(self.cells), dict(self.mixed)
         for name in [name for name in spelled if name in columns and spelled[name]]:
-            told, given = spelled[name], cells.get(name, columns[name]).tolist()
-            listed = [told.get(str(written(cell)), cell) for cell in given]
-            if name in cells:
-                cells[name] = objects(listed)
-                columns[name], _ = typed(name, listed, self.decimal)
-            elif listed != given:
+            told = spelled[name]
+            listed = [told.get(str(written(cell)), cell) for cell in cells[name].tolist()]
+            if self.places is None:
                 columns[name], mixed[name] = column_of(name, listed)
+                cells[name] = as_cells(columns[name])
+            else:
+                columns[name], _ = typed(name, listed, self.decimal)
+                cells[name] = columns[name] if columns[name].dtype.kind == "i" else objects(listed)
         mixed = {name: words for name, words in mixed.items() if words}
-        return replace(self, columns=columns, written=self.written and cells, mixed=mixed)
+        return replace(self, columns=columns, cells=cells, mixed=mixed)
 
     def native(self) -> Any:
         """The same rows in the user's kind of table."""
         return self.back(self.columns)
 
 
-def bare(column: Column) -> Column:
-    """Text without blanks around it; a cell of blanks alone is missing."""
-    if column.dtype.kind != "O":
+def as_cells(column: Column) -> Column:
+    """A column's cells, None where it has no answer."""
+    if column.dtype.kind in "iO":
         return column
-    return objects([None if v is None else stripped(v) or None for v in column.tolist()])
+    return objects([None if cell != cell else cell for cell in column.tolist()])
 
 
 def objects(values: Sequence[Any]) -> Column:
@@ -371,6 +339,7 @@ def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
 
 def column_of(name: str, values: list[Any]) -> tuple[Column, str]:
     """The one type that all present values share; and in words what is wrong, where they do not."""
+    values = [bare_text(value) or None if isinstance(value, str) else value for value in values]
     held = set(map(type, values)) <= NEVER_ABSENT
     gone = [False] * len(values) if held else [absent(value) for value in values]
     types = {type(value): row for row, value in enumerate(values) if not gone[row]}
@@ -456,7 +425,9 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
         raise ValueError(f"columns have different lengths: {lengths}")
     typed_as = {name: column_of(name, values) for name, values in texts.items()}
     columns = {name: column for name, (column, _) in typed_as.items()}
-    return Table(columns, back, mixed={n: words for n, (_, words) in typed_as.items() if words})
+    cells = {name: as_cells(column) for name, column in columns.items()}
+    mixed = {name: words for name, (_, words) in typed_as.items() if words}
+    return Table(columns, cells, back, mixed=mixed)
 
 
 def to_rows(columns: Columns) -> list[dict[str, Any]]:
@@ -520,7 +491,7 @@ def suspects(column: Column) -> dict[str, int]:
     and stand apart from the others: 9 is one beside 1 to 5, and none beside 0 to 10.
     """
     counts = shown(column)
-    found = [value for value in counts if stripped(value).casefold() in PHRASES]
+    found = [value for value in counts if value.casefold() in PHRASES]
     scale = {value: n for value in counts if (n := number(value)) is not None}
     values = sorted(set(scale.values())) if len(scale) <= FEW else []
     coded = [CODE.fullmatch(str(written(abs(value)))) is not None for value in values]
@@ -549,7 +520,7 @@ def variants(column: Column) -> list[list[str]]:
 
 def folded(text: str) -> str:
     """A text by its letters and digits alone; signs where there are no others."""
-    plain = unicodedata.normalize("NFKD", stripped(text).casefold())
+    plain = unicodedata.normalize("NFKD", text.casefold())
     kept = "".join(ch for ch in plain if ch.isalnum())
     return kept or plain
 

@@ -451,7 +451,7 @@ class RoommateModel(Estimator):
         read = self._read(given)
         pairings = [self.pairing(read, group) for group in read.groups]
         with self._limited(max_seconds):
-            return given.back(likely(given.as_names(self.id), pairings, count, each))
+            return given.back(likely(given.cells[self.id], pairings, count, each))
 
     def explain(
         self,

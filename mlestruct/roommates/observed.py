@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mlestruct.roommates.frames import Column, Table, folded, missing, number, table, written
-from mlestruct.roommates.people import Group, People, are_ids, by_text, meant
+from mlestruct.roommates.people import Group, People, are_ids
 from mlestruct.roommates.questionnaire import refuse, some
 from mlestruct.roommates.words import CROSSED
 from mlestruct.structures.base import Ints
@@ -108,7 +108,7 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
     strange = []
     for home in [home for home in homes if len(home.ids) == 2]:
-        a, b = (people.known(who, pairs.written is not None) for who in home.ids)
+        a, b = (people.known(who) for who in home.ids)
         for who, row in zip(home.ids, (a, b), strict=True):
             if row is None:
                 strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
@@ -152,13 +152,13 @@ def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
             "partners= names the two columns of ids"
         )
     ends = columns.room or columns.partner or columns.partners
-    ids = pairs.as_names(columns.id).tolist() if columns.by_person else [None] * len(pairs)
+    ids = pairs.listed(columns.id) if columns.by_person else [None] * len(pairs)
     homes: dict[Any, Home] = {}
     for row, (me, *named) in enumerate(zip(ids, *map(pairs.listed, ends), strict=True)):
         key: Any = row
         who = others = tuple(one for one in named if one is not None)
         if columns.room:
-            mine = people.known(me, pairs.written is not None)
+            mine = people.known(me)
             when = people.cohort_of(mine) if columns.cohort and mine is not None else None
             key, who = (when, *named), (me,) if None not in named else ()
             who = (*homes.get(key, Home((), ())).ids, *who)
@@ -178,7 +178,7 @@ def _place(pairs: Table, home: Home) -> str:
     rows = home.rows
     if pairs.places is None:
         return f"pairs, row {rows[0]}"
-    return pairs.at(rows[0]) if len(rows) == 1 else pairs.both(rows[0], rows[1])
+    return " and ".join(map(pairs.at, rows[:2]))
 
 
 def blocks_of(
@@ -219,10 +219,8 @@ def _cohorts(pairs: Table, people: People, cohort: str | None) -> list[Any]:
     """The people's cohort that every row names: None for another one, ANY where it names none."""
     if cohort is None or cohort not in pairs.names:
         return [ANY] * len(pairs)
-    listed = people.table.labels(cohort)
-    known = by_text(listed)
-    said = pairs.labels(cohort)
-    return [ANY if own is None else meant(str(written(own)), known, listed) for own in said]
+    known = {written(own): own for own in people.table.listed(cohort)}
+    return [ANY if own is None else known.get(written(own)) for own in pairs.listed(cohort)]
 
 
 def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:

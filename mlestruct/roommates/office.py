@@ -200,7 +200,7 @@ class Office:
         """By column, what probably means no answer, and how many gave it."""
         found, people = {}, self.tables["people"]
         for name in self.settings.asked:
-            counts = Counter(map(written, people.as_written(name).tolist()))
+            counts = Counter(map(written, people.listed(name)))
             found[name] = [[value, counts[value]] for value in role_of(people[name])[1]]
         return {name: codes for name, codes in found.items() if codes}
 
@@ -210,7 +210,7 @@ class Office:
         people, name = self.tables.get("people"), self.settings.cohort
         if people is None or not name or name not in people.names:
             return []
-        known = {value for value in people.labels(name) if value is not None}
+        known = {value for value in people.listed(name) if value is not None}
         return [str(written(value)) for value in sorted(known)]
 
     @property
@@ -225,7 +225,7 @@ class Office:
         people, cohorts, name = self.named("people"), self.cohorts, self.settings.cohort
         if len(cohorts) < 2 or name is None:
             return None
-        known = map(written, people.rows(np.unique(self._paired)).labels(name))
+        known = map(written, people.rows(np.unique(self._paired)).listed(name))
         return None if cohorts[-1] in map(str, known) else cohorts[-1]
 
     def of_cohorts(self, only: Sequence[str]) -> Table:
@@ -233,7 +233,7 @@ class Office:
         people, cohort = self.named("people"), self.settings.cohort
         if cohort is None:
             raise ValueError("only= needs a cohort, and there is none: name its column by cohort=")
-        values = [str(written(value)) for value in people.as_names(cohort).tolist()]
+        values = [str(written(value)) for value in people.listed(cohort)]
         unknown = next((value for value in only if value not in values), None)
         if unknown is not None:
             known = ", ".join(sorted(set(values)))
@@ -247,7 +247,7 @@ class Office:
         if "new" in self.choices.files:
             return people, self.named("new")
         if told.cohort:
-            own = [str(written(one)) for one in people.labels(told.cohort)]
+            own = [str(written(one)) for one in people.listed(told.cohort)]
             later = np.array([one == self.planned for one in own], dtype=bool)
         else:
             later = np.ones(len(people), dtype=bool)
@@ -310,7 +310,7 @@ class Office:
         if self.choices.settings is None:
             asked["ignore"] = told.ignore
         else:
-            several = told.cohort and len(set(people.as_names(told.cohort).tolist())) > 1
+            several = told.cohort and len(set(people.listed(told.cohort))) > 1
             asked["alpha"] = ALPHAS if several else ALPHA
             asked["protected"] = [n for n in told.protected if n in told.asked]
             asked["no_answer"] = {n: v for n, v in told.no_answer.items() if v and n in told.asked}
@@ -327,7 +327,7 @@ class Office:
         if given is None or (told.way != "partners" and not set(told.shares) <= set(given.names)):
             return None
         everybody, kept = (
-            {str(written(who)) for who in t.as_names(told.id).tolist()}
+            {str(written(who)) for who in t.listed(told.id)}
             for t in (self.named("people"), learned)
         )
         names = told.shares if told.way == "partners" else (told.id,)
@@ -348,7 +348,7 @@ class Office:
     def _unfit(self, part: Decided) -> str | None:
         """Why a decision does not fit these people, groups and rooms; None where it does."""
         everybody = self.everybody
-        rows = [everybody.known(who, True) for who in part.who]
+        rows = [everybody.known(who) for who in part.who]
         if part.kind == "left":
             return None
         if None in rows:
@@ -364,7 +364,7 @@ class Office:
         if rooms is None or part.room not in names:
             return PAGE["unfit room"].format(room=part.room)
         for name, mine in zip(self.settings.groups, first.key, strict=True):
-            theirs = rooms.labels(name)[names.index(part.room)] if name in rooms.names else mine
+            theirs = rooms.listed(name)[names.index(part.room)] if name in rooms.names else mine
             if written(theirs) != written(mine):
                 return PAGE["unfit room of"].format(room=part.room, group=f"{name} {theirs}")
         return None
@@ -376,7 +376,7 @@ class Office:
 
     def id_of(self, text: str) -> Any:
         """Whose id is written so; None for nobody who is to be paired up."""
-        row = self.everybody.known(text, True)
+        row = self.everybody.known(text)
         return None if row is None else self.everybody.ids[row]
 
     @cached_property

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -16,7 +15,6 @@ from mlestruct.roommates.questionnaire import Answers, Unknown, person, refuse, 
 from mlestruct.structures.base import Ints
 
 Missing = Literal["refuse", "neutral"]
-POINT_ZERO = re.compile(r"(-?[0-9]+)[.,]0+")
 
 
 @dataclass(frozen=True)
@@ -87,10 +85,6 @@ class People:
         return cls(table, ids, codes, groups_of(table, group_columns), tuple(notes))
 
     @cached_property
-    def row(self) -> dict[Any, int]:
-        return {person: row for row, person in enumerate(self.ids)}
-
-    @cached_property
     def group_of(self) -> Ints:
         """The number of each person's group."""
         out = np.empty(len(self.ids), dtype=np.int64)
@@ -100,25 +94,19 @@ class People:
 
     @cached_property
     def spelled(self) -> dict[str, int]:
-        """The row of an id by its text: where one side is a file, 7 and "7" are one person."""
-        return {text: self.row[person] for text, person in by_text(self.ids).items()}
+        """The row of an id by its text: 7 and "7" are one person."""
+        return {str(written(person)): row for row, person in enumerate(self.ids)}
 
-    def find(self, person: Any, where: str, by_text: bool = False) -> int:
+    def find(self, person: Any, where: str) -> int:
         """The row of an id; unknown ones are refused by name and place."""
-        row = self.known(person, by_text)
+        row = self.known(person)
         if row is None:
             raise ValueError(f"{where}: nobody has id {person!r}{self.like(person)}")
         return row
 
-    def known(self, person: Any, by_text: bool = False) -> int | None:
-        """The row of an id, None for an unknown one; by its text where a file is involved."""
-        try:
-            return self.row[person]
-        except (KeyError, TypeError):
-            if not (by_text or self.table.written is not None):
-                return None
-            spelling = str(written(person))
-            return meant(spelling, self.spelled, self.ids)
+    def known(self, person: Any) -> int | None:
+        """The row of an id, however it is typed; None for an unknown one."""
+        return self.spelled.get(str(written(person)))
 
     def cohort_of(self, row: int) -> Any:
         """The first of the columns that keep people apart."""
@@ -128,27 +116,7 @@ class People:
         """An id that was perhaps meant: 7 for 007, a1 for A1."""
         bare = folded(str(person)).lstrip("0")
         like = next((i for i in self.ids if bare and folded(str(i)).lstrip("0") == bare), None)
-        if like is None:
-            return ""
-        kind = "of another type" if str(like) == str(person) else "which is written differently"
-        return f"; there is {like!r}, {kind}"
-
-
-def by_text(names: Iterable[Any]) -> dict[str, Any]:
-    """Names by their text; where all are spelled 7.0, by 7 too."""
-    found = {str(written(name)): name for name in names}
-    whole = {match[1]: found[text] for text in found if (match := POINT_ZERO.fullmatch(text))}
-    return {**found, **whole} if len(whole) == len(found) else found
-
-
-def meant(spelling: str, known: Mapping[str, Any], names: Iterable[Any]) -> Any:
-    """What is known by a spelling, None for nothing.
-
-    7.0 is 7 where all names are whole numbers: programs that know gaps write whole numbers so.
-    """
-    match = None if spelling in known else POINT_ZERO.fullmatch(spelling)
-    bare = match and all(isinstance(name, int) for name in names)
-    return known.get(match[1] if match and bare else spelling)
+        return "" if like is None else f"; there is {like!r}, which is written differently"
 
 
 def are_ids(given: Any, count: int | None = None) -> bool:
@@ -161,16 +129,16 @@ def ids_of(table: Table, column: str) -> list[Any]:
     if len(table) == 0:
         raise ValueError("the table of people is empty")
     refuse(faults_of_people(table, column))
-    return table.as_names(column).tolist()
+    return table.listed(column)
 
 
 def faults_of_people(table: Table, id_column: str, groups: Sequence[str] = ()) -> list[str]:
     """Whose id is missing, which are given twice, and who is in no group."""
-    first: dict[Any, int] = {}
+    first: dict[str | None, int] = {}
     twice = []
     for row, own in enumerate(table.listed(id_column)):
-        if own is not None and first.setdefault(own, row) != row:
-            twice.append(f"id {own!r} is in {table.both(first[own], row)}")
+        if own is not None and (before := first.setdefault(written(own), row)) != row:
+            twice.append(f"id {own!r} is in {table.at(before)} and {table.at(row)}")
     return [*without(table, [id_column]), *some(twice), *without(table, groups)]
 
 
@@ -187,7 +155,7 @@ def without(table: Table, columns: Sequence[str]) -> list[str]:
 
 def groups_of(table: Table, columns: Sequence[str]) -> tuple[Group, ...]:
     """The groups, each with its name in words: ``year 3, gender F``."""
-    keys = zip(*map(table.labels, columns), strict=True) if columns else [()] * len(table)
+    keys = zip(*map(table.listed, columns), strict=True) if columns else [()] * len(table)
     members: dict[tuple[Any, ...], list[int]] = {}
     for row, key in enumerate(keys):
         members.setdefault(key, []).append(row)

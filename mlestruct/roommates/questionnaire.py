@@ -34,7 +34,7 @@ class Answers:
     @classmethod
     def seen(cls, table: Table, column: str, role: str, ids: Sequence[Any]) -> Self:
         """The levels that these answers show; ordinal whole numbers without gaps."""
-        given, _ = _given(table, column, role, ids)
+        given, rows = _given(table, column, role)
         levels, counts = np.unique(given, return_counts=True)
         if role == "ordinal" and levels.dtype.kind == "U":
             raise ValueError(
@@ -42,8 +42,10 @@ class Answers:
                 "it as numbers, name codes for no answer in no_answer=, or the column in "
                 "categorical="
             )
-        if role == "ordinal" and (largest := np.abs(levels).max(initial=0)) > LARGEST:
-            raise ValueError(f"column {column!r}: an answer of {largest:g} is no level; divide it")
+        if role == "ordinal" and np.abs(levels).max(initial=0) > LARGEST:
+            worst = int(np.abs(given).argmax())
+            who = person(table, ids, int(rows[worst]), column)
+            raise ValueError(f"column {column!r}: {who} answers {given[worst]:g}; divide it")
         if role == "ordinal" and len(levels) and np.equal(np.mod(levels, 1), 0).all():
             gaps = levels.astype(np.int64) - int(levels[0])
             if gaps[-1] < MOST_LEVELS:
@@ -68,46 +70,35 @@ class Answers:
         An answer that is no level is refused; or it counts as an average one (``neutral``, the
         number after the last), or as the ``nearest`` number.
         """
-        name, text, ordinal = self.column, isinstance(self.levels[0], str), self.role == "ordinal"
-        given, told = _given(table, name, self.role, ids, text)
-        as_text = given.dtype.kind == "U"
-        if len(given) and as_text != text and unknown == "refuse":
-            kinds = ("numbers", "text")
-            first = f"; the first is {_words(table, name)}" if as_text and table.places else ""
-            raise ValueError(
-                f"column {name!r} holds {kinds[as_text]}; it held {kinds[text]} when the model was "
-                f"fitted{first}"
-            )
+        text = isinstance(self.levels[0], str)
+        given, told = _given(table, self.column, "written" if text else self.role)
         place, average = {level: k for k, level in enumerate(self.levels)}, len(self.levels)
         codes, notes, faults = np.full(len(table), -1), [], []
         for answer in np.unique(given).tolist():
-            level = written(answer) if text else number(answer) if as_text else answer
-            rows, code = told[given == answer], place.get(level, average)
-            codes[rows] = code
-            if code < average:
+            rows, level = told[given == answer], answer if text else number(answer)
+            codes[rows] = place.get(level, average)
+            if level in place:
                 continue
-            who = person(table, ids, int(rows[0]), name)
-            counts, nearest = "an average answer", ""
-            if unknown == "nearest" and (not ordinal or as_text):
-                raise ValueError(
-                    f"column {name!r}: {answer!r} has no nearest answer, since the answers are no "
-                    "numbers; say unknown=neutral for it"
+            who, counts = person(table, ids, int(rows[0]), self.column), "an average answer"
+            ordered = float(level) if self.role == "ordinal" and level is not None else None
+            if unknown == "refuse" or (unknown == "nearest" and ordered is None):
+                nearest = "" if ordered is None else " and unknown=nearest as the nearest one"
+                faults.append(
+                    f"column {self.column!r}: {who} answers {answer!r}, which nobody did when the "
+                    f"model was fitted; known are {_some(self.levels)}; unknown=neutral counts it "
+                    f"as an average answer{nearest}"
                 )
-            if ordinal:
-                nearest = " and unknown=nearest as the nearest one"
-            if unknown == "nearest":
-                codes[rows] = near = int(np.abs(np.array(self.levels) - answer).argmin())
+                continue
+            if unknown == "nearest" and ordered is not None:
+                inside = min(max(ordered, self.levels[0]), self.levels[-1])
+                codes[rows] = near = int(np.abs(np.array(self.levels) - inside).argmin())
                 counts = repr(self.levels[near])
             more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
             notes.append(
-                f"column {name!r}: {answer!r}, new since the fit, counts as {counts} ({who}{more})"
+                f"column {self.column!r}: {answer!r}, new since the fit, counts as {counts} "
+                f"({who}{more})"
             )
-            faults.append(
-                f"column {name!r}: {who} answers {answer!r}, which nobody did when the model was "
-                f"fitted; known are {_some(self.levels)}; unknown=neutral counts it as an average "
-                f"answer{nearest}"
-            )
-        refuse(faults if unknown == "refuse" else [])
+        refuse(faults)
         return codes, notes
 
     def question(self, indicators: bool, neutral: bool) -> Question:
@@ -134,21 +125,16 @@ class Answers:
         return np.asarray(counts / counts.sum())
 
 
-def _given(
-    table: Table, column: str, role: str, ids: Sequence[Any], text: bool = False
-) -> tuple[Column, Ints]:
-    """The answers there are, and their rows; infinite ones are refused.
+def _given(table: Table, column: str, role: str) -> tuple[Column, Ints]:
+    """The answers there are, and their rows.
 
     Numbers of an ordinal question; of others what tells answers apart, as text if they were.
     """
     values = table[column] if role == "ordinal" else table.as_levels(column)
-    values = table.as_written(column) if text and role != "ordinal" else values
+    if role == "written":
+        values = frames.objects([*map(written, table.listed(column))])
     rows = np.flatnonzero(~missing(values))
     given = values[rows]
-    if given.dtype.kind == "f" and np.isinf(given).any():
-        row = int(rows[np.isinf(given).argmax()])
-        who = person(table, ids, row, column)
-        raise ValueError(f"column {column!r}: {who} answers {values[row]}")
     return given.astype(str) if given.dtype.kind == "O" else given, rows
 
 
@@ -186,7 +172,7 @@ def survey(
             continue
         constant.append(name)
         if gone.any() and not gone.all():  # ticks, perhaps
-            answer = written(table.as_written(name)[~gone][0])
+            answer = written(table.cells[name][~gone][0])
             first = table.beside(int(gone.argmax()), name).replace("(", "(the first ", 1)
             faults.append(
                 f"column {name!r}: {(~gone).sum()} people have {answer!r}, {gone.sum()} nothing"
@@ -198,20 +184,19 @@ def survey(
     return tuple(used), notes, faults
 
 
-def spelled_twice(table: Table, groups: Sequence[str]) -> list[str]:
-    """Groups in several spellings: people of F and of f never share."""
+def spelled_twice(table: Table, names: Iterable[str]) -> list[str]:
+    """Columns of groups or kinds in several spellings: people of F and of f never share."""
     return [
-        f"{name}: {', '.join(map(repr, alike))} count as different groups"
-        for name in groups
-        for alike in frames.variants(table.as_names(name))
+        f"{name}: {', '.join(map(repr, alike))} count as different"
+        for name in names
+        for alike in frames.variants(table.cells[name])
         if any(letter.isalpha() for letter in alike[0])  # houses 1.1 and 11 are two
     ]
 
 
 def idle_codes(table: Table, codes: Mapping[str, Sequence[Any]]) -> list[str]:
     """Codes for no answer that nobody gave: they are misspelled, or a range written as one."""
-    tables = table.written or table.columns
-    given = {code for name in codes for code in map(written, tables[name].tolist())}
+    given = {code for name in codes for code in map(written, table.cells[name].tolist())}
     asked = dict.fromkeys(written(code) for values in codes.values() for code in values)
     return [f"no_answer: nobody gave {code!r}" for code in asked if code not in given]
 
@@ -225,12 +210,7 @@ def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
                 f"{asked.column}: {value!r}, given by {given}, looks like a code for no answer and "
                 f"counts as an answer; if it is one, say no_answer={value}"
             )
-        for spellings in (
-            [] if asked.role == "ordinal" else frames.variants(table.as_levels(asked.column))
-        ):
-            all_of_them = ", ".join(map(repr, spellings))
-            found.append(f"{asked.column}: {all_of_them} count as different answers")
-    return found
+    return [*found, *spelled_twice(table, [a.column for a in answers if a.role != "ordinal"])]
 
 
 def refuse(faults: Iterable[str]) -> None:

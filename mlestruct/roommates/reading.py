@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.roommates import frames, workbooks
 from mlestruct.roommates.frames import (
+    Cell,
     Decimal,
     Grid,
     Row,
@@ -64,7 +65,7 @@ STRANGE = re.compile(  # letters of other encodings as Windows-1252 would show t
 )
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 STRONG = frozenset(";\t|")  # seldom within a cell; a comma often is
-MOST = 1 << 25  # bytes of a text
+MOST = 1 << 24  # bytes of a text
 SAMPLE = 100_000  # characters that separators are compared on
 CELLS = 1 << 22  # of a file, blank ones among them
 QUOTE = '"'
@@ -202,6 +203,7 @@ TOTALS = re.compile(
     r"(?:(?:zwischen|gesamt|end)?summen?|(?:ins)?gesamt|(?:grand |sub-?)?totals?|sum|anzahl|"
     r"durchschnitt|mittelwert|average|mean|ø|somme|suma|totale|totaal)[ :.=]*"
 )
+POINT_ZERO = re.compile(r"-?[0-9]+[.,]0")
 SHOWN = 5  # faults of one kind that a message lists
 
 
@@ -331,6 +333,14 @@ def sheets(path: FilePath) -> list[str]:
     return workbooks.sheets(data, os.fspath(path)) if workbooks.is_packed(data) else []
 
 
+def _whole(cells: list[Cell]) -> list[Cell]:
+    """Without the .0 that programs which know gaps put behind all whole numbers of a column."""
+    whole = [isinstance(cell, str) and POINT_ZERO.fullmatch(cell) is not None for cell in cells]
+    if any(is_number(cell) for cell, own in zip(cells, whole, strict=True) if not own):
+        return cells
+    return [str(cell)[:-2] if own else cell for cell, own in zip(cells, whole, strict=True)]
+
+
 def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decimal | None) -> Table:
     """The names and data of a grid; ``header`` is the line of names, where it is told."""
     if not grid.rows:
@@ -343,6 +353,7 @@ def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decim
     columns = _names(grid, top, used)
     cells = {name: [row.cells.get(k) for row in rows] for name, k in columns.items()}
     shown = decimal or frames.evident(cells.values())
+    cells = {name: _whole(column) for name, column in cells.items()}
     read = {name: frames.typed(name, column, shown or usual) for name, column in cells.items()}
     said = [*grid.said, f"names in {'row' if grid.sheet else 'line'} {names.line}"]
     said += [f"{top} line{'s' * (top > 1)} above it left out"] if top else []
@@ -356,8 +367,13 @@ def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decim
     sheet = {name: letters(k) for name, k in columns.items()} if grid.sheet else {}
     return Table(
         {name: column for name, (column, _) in read.items()},
+        {
+            name: column
+            if column.dtype.kind == "i"
+            else frames.objects([*map(written, cells[name])])
+            for name, (column, _) in read.items()
+        },
         dict,
-        {name: frames.objects(list(map(written, column))) for name, column in cells.items()},
         frames.Places(grid.path, [row.line for row in rows], grid.sheet, sheet),
         shown or usual,
         (f"{grid.path}: {len(rows)} rows; {', '.join(said)}",),

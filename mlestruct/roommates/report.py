@@ -115,7 +115,7 @@ class Report:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths = [place / name for name in self.files]
         export_csv(paths[0], self.plan.columns())
-        ids = self.people.as_names(self.model.id)
+        ids = self.people.cells[self.model.id]
         export_csv(paths[1], likely(ids, self.plan.pairings, None, each))
         if find_spec("jinja2") is None:
             return paths[:2]

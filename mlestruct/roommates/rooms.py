@@ -45,10 +45,10 @@ def rooms_of(
         raise ValueError(f"{table.file}no column 'size' says how many people a room is for")
     if GONE in (*table.names, *people.table.names):
         raise ValueError(f"a column {GONE!r} is not read: name who is to be where in {FIXED!r}")
-    names = table.labels("room")
+    names = table.listed("room")
     fixed_in = _fixed(table, people, names, fixed, named)
     # a remark in one cell makes text of the others
-    sizes = [c if (n := number(c)) is None else n for c in table.as_written(size).tolist()]
+    sizes = [c if (n := number(c)) is None else n for c in table.listed(size)]
     given: list[list[Room]] = [[] for _ in people.groups]
     faults = _nameless(table, names)
     for name in [name for name in columns if name in table.names]:
@@ -82,8 +82,9 @@ def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
     faults = [f"{table.at(k)}: a room without a name" for k, n in enumerate(names) if n is None]
     for row, name in enumerate(names):
         if name is not None and seen.setdefault(name, row) != row:
-            place = "" if table.places is None else f": {table.both(seen[name], row)}"
-            faults.append(f"room {name!r} is listed twice{place}")
+            faults.append(
+                f"room {name!r} is listed twice: {table.at(seen[name])} and {table.at(row)}"
+            )
     return faults
 
 
@@ -100,12 +101,12 @@ def _fixed(
             raise ValueError(f"fixed: room {name!r} has {who!r}; expected a list of ids")
         where = f"fixed room {name!r}"
         found[row_of[written(name)]] = [people.find(person, where) for person in who]
-    for row, cell in enumerate(() if column is None else table.labels(column)):
+    for row, cell in enumerate(() if column is None else table.listed(column)):
         if cell is not None:
-            whole = people.known(cell, True)
-            parts = ids_in(str(cell), lambda word: people.known(word, True) is not None)
+            whole = people.known(cell)
+            parts = ids_in(str(cell), lambda word: people.known(word) is not None)
             where = f"{table.at(row, column)}: fixed room {names[row]!r}"
-            mine = [people.find(p, where, True) for p in parts] if whole is None else [whole]
+            mine = [people.find(p, where) for p in parts] if whole is None else [whole]
             found[row] = list(dict.fromkeys([*found.get(row, []), *mine]))
     return {row: tuple(who) for row, who in found.items()}
 
@@ -141,7 +142,7 @@ def _fault(name: Any, size: Any, who: Sequence[int]) -> str:
 def _owners(table: Table, people: People, columns: Sequence[str]) -> Iterator[int | None]:
     """The number of the one group that each room fits; None where it fits none."""
     shared = [k for k, name in enumerate(columns) if name in table.names]
-    listed = [table.labels(columns[k]) for k in shared]
+    listed = [table.listed(columns[k]) for k in shared]
     mine = [[written(group.key[k]) for k in shared] for group in people.groups]
     for row, name in enumerate(table["room"].tolist()):
         key = [written(column[row]) for column in listed]
@@ -324,7 +325,7 @@ def listed_rules(table: Table, own: Mapping[str, Any]) -> dict[str, list[Placed]
             f"{table.file}a rule is about two people, {COLUMNS[1]} and {COLUMNS[2]}; {third!r} "
             "would be a third: write a line for every two of them"
         )
-    columns = (table.as_names(name).tolist() for name in COLUMNS)
+    columns = (table.listed(name) for name in COLUMNS)
     for row, (rule, a, b) in enumerate(zip(*columns, strict=True)):
         kind = KINDS.get(str(rule).casefold())
         if kind is None:

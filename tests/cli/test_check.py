@@ -34,7 +34,7 @@ def test_every_fault_of_every_table_is_listed(here, capsys):
     shown = capsys.readouterr().out
     assert "it tells nobody apart" in shown
     assert [line[4:] for line in shown.splitlines() if line.startswith("  ! ")] == [
-        "id 2 is in people.csv, lines 3 and 4",
+        "id 2 is in people.csv, line 3 and people.csv, line 4",
         "pairs.csv, line 4: nobody has id 9",
         "pairs.csv, line 3: 1 is paired with themself",
         "pairs.csv, line 3: 1 is in another pair too, in pairs.csv, line 2",

@@ -24,7 +24,7 @@ def test_a_sound_table_has_no_faults():
 def test_faults_of_any_table():
     assert words({"id": []}, "empty") == ["the table is empty"]
     given = {"id": [1, 1, 2], "b": [None, None, 3.0]}
-    assert words(given, "refused") == ["row 1 repeats an earlier one", "id 1 is in rows 0 and 1"]
+    assert words(given, "refused") == ["row 1 repeats an earlier one", "id 1 is in row 0 and row 1"]
 
 
 def test_odd_groups_are_remarks():

@@ -21,7 +21,7 @@ def test_faults(learn) -> None:
             learn(pairs, **settings)
 
     refused("pairs, row 1: nobody has id 99", [(1, 2), (3, 99)])
-    refused("pairs, row 0: nobody has id '1'; there is 1, of another type", [("1", "2")])
+    refused("pairs, row 0: nobody has id '01'; there is 1, which is written", [("01", "2")])
     refused("pairs, row 1: 3 is paired with themself", [(1, 2), (3, 3)])
     refused("pairs, row 2: 1 is in another pair too, in pairs, row 0", [(1, 2), (3, 4), (5, 1)])
     refused(r"row 0: 1 \(gender F\) and 8 \(gender M\) are of different groups", [(1, 8), (2, 3)])

@@ -106,7 +106,7 @@ def test_houses_are_what_is_written(tmp_path, names) -> None:
         RoommateModel(same="house", ordinal="q").fit(path, apart)
     plain = {"id": names, "q": [1, 2]}
     write_csv(path, plain)
-    assert table(path).as_names("id").tolist() in ([*names], [0, "-0"])
+    assert table(path).listed("id") in ([*names], [0, "-0"])
 
 
 def test_ids_are_found_across_files(tmp_path) -> None:
@@ -154,7 +154,7 @@ def test_new_answers(tables, clean) -> None:
         assert "column 'q1': 9, new since the fit, counts as 5 (person 4)" in str(plan)
     neutral = clean.assign(new, unknown={"q1": "neutral"})
     assert "counts as an average answer (person 4)" in str(neutral)
-    me = neutral.people.row[4]
+    me = neutral.people.known(4)
     others = [k for k in range(24) if people["gender"][k] == people["gender"][3] and k != 3]
     parts = [clean.explain(neutral, 4, int(people["id"][k])).contributions for k in others]
     worth = [c.contribution for part in parts for c in part if c.column == "q1"]
@@ -181,7 +181,7 @@ def test_new_words_have_no_nearest(tables) -> None:
     model = RoommateModel(**SETTINGS, categorical="music").fit({**people, "music": music}, pairs)
     later = {**people, "music": ["Techno", *music[1:]]}
     assert "'Techno', new since the fit" in str(model.assign(later, unknown="neutral"))
-    with pytest.raises(ValueError, match="'Techno' has no nearest answer"):
+    with pytest.raises(ValueError, match=r"answers 'Techno', which nobody did .* unknown=neutral"):
         model.assign(later, unknown="nearest")
 
 
