@@ -19,13 +19,13 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8720, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (874, r"oracles/"),
+    "native": (8511, r".*/native/|.*\.(cpp|h)$"),
+    "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4239,
+        4238,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2690, r"mlestruct/inference/"),
+    "inference": (2665, r"mlestruct/inference/"),
     "learning": (
         3865,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.errors import Infeasible
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.native._door import ChainShape, chain_marginals, forest_marginals
-from mlestruct.structures.base import Array, as_numbers, kept
+from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
-from mlestruct.structures.forests import forest_shape
+from mlestruct.structures.forests import sweep
 from mlestruct.structures.graph import FactorGraph
 
 
@@ -21,8 +19,7 @@ from mlestruct.structures.graph import FactorGraph
 class ForwardBackward(Routine):
     """log Z and τ of labelled forests under the Bethe entropy, which is exact there.
 
-    O(Σ table sizes · order) per example, batched over the dataset in one compiled call. Chains
-    run in the linear domain, and again by the general kernel where that could have underflowed.
+    O(Σ table sizes · order) per example, batched over the dataset in one compiled call.
     """
 
     exact = True
@@ -41,32 +38,6 @@ class ForwardBackward(Routine):
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Exact log Z and marginals; nothing to keep for the next call."""
-        scores = as_numbers(scores, "scores", batch.size)
-        tau, log_z, asked = np.empty(batch.size), np.empty(len(batch)), scores
-        sweeps: Any = (chain_marginals, _chain), (forest_marginals, forest_shape)
-        for structure, members in batch.groups():
-            closed, left = structure.fixed == 0, members
-            if closed.any():
-                asked = scores.copy() if asked is scores else asked
-                asked[batch.offsets[members][:, None] + np.flatnonzero(closed)] = -np.inf
-            for sweep, made in sweeps:
-                if len(left) and (shape := made(structure)) is not None:
-                    found, at = np.empty(len(left)), batch.offsets[left]
-                    sweep(shape, len(left), at, len(scores), asked, tau, found)
-                    log_z[left] = found
-                    left = left[~np.isfinite(found)]
-            if len(left):
-                why = structure.impossible() or "no labelling has a finite score"
-                raise Infeasible(f"example {left[0]}: {why}")
+        tau = np.empty(batch.size)
+        log_z = sweep(batch, as_numbers(scores, "scores", batch.size), tau, best=False)
         return Beliefs(log_z, tau)
-
-
-@kept
-def _chain(structure: FactorGraph) -> ChainShape | None:
-    """Return where a chain's tables begin; None unless factor i joins variables i and i + 1."""
-    n = structure.n_nodes
-    steps = np.arange(n - 1)
-    expected = np.stack([steps, steps + 1], axis=1).ravel()
-    if n == 1 or not structure.is_pairwise or not np.array_equal(structure.scope, expected):
-        return None
-    return ChainShape(n, structure.node_start, structure.table_start)

@@ -3,23 +3,6 @@
 #include "kernel.h"
 
 extern "C" {
-/** A chain, whose factor t joins variables t and t + 1.
-
-It says where the tables of variables begin, and those of factors; both end with an end. */
-struct chain_shape {
-    int64_t variables;
-    const int64_t *node_start N(variables + 1);
-    const int64_t *table_start N(variables);
-};
-
-/** Write the marginals and log Z of equal chains, whose coordinates begin at ``offset``.
-
-Entries that are closed score minus infinity. log Z is NaN where the linear domain may have lost
-what matters: the marginals of that chain mean nothing then. */
-EXPORT status chain_marginals(
-    const struct chain_shape *shape, int64_t count, const int64_t *offset N(count), int64_t size,
-    const double *score N(size), double *tau N(size), double *log_z N(count));
-
 /** Sequences of positions with the same states each.
 
 Sequence m has the positions from start[m] to start[m + 1] - 1. Rows of states are padded to

@@ -6,10 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
-from mlestruct.native._door import ForestShape, forest_marginals
+from mlestruct.errors import Infeasible
+from mlestruct.native._door import ForestShape, forest_labels, forest_marginals
 from mlestruct.structures.base import Array, Ints, kept
+from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 
+ENTRIES = 1 << 26  # of tables in one native call, which nothing interrupts
 LEAST = 1e-9  # a smaller share of the labellings is no middle
 
 
@@ -44,32 +47,34 @@ def forest_order(structure: FactorGraph) -> tuple[Ints, Ints]:
 
 @kept
 def forest_shape(structure: FactorGraph) -> ForestShape:
-    """Each factor from the leaves up with its parent variable, whose states come first."""
-    (swept, above), start = forest_order(structure), structure.scope_start
-    arity, entries = np.diff(start), np.diff(structure.table_start)
-    rank, parent = np.empty((2, len(swept)), dtype=np.int64)
-    rank[swept], parent[swept] = np.arange(len(swept)), above
-    entry, node, slot = structure.below
-    factor_of = structure.table_of[entry] - structure.n_nodes
-    slot_of_parent = np.flatnonzero(structure.scope == np.repeat(parent, arity))
-    turn = (slot - slot_of_parent[factor_of]) % arity[factor_of]
-    agree = node[np.lexsort((turn, entry, rank[factor_of]))]
-    starts = np.concatenate([[0], np.cumsum((entries * arity)[swept])])
-    choices = np.concatenate([[0], np.cumsum(structure.cards[above])])
-    return ForestShape(
-        len(swept),
-        structure.n_nodes,
-        len(agree),
-        above,
-        arity[swept],
-        structure.table_start[swept],
-        entries[swept],
-        starts[:-1],
-        choices,
-        agree,
-        structure.node_start,
-        structure.table_of[: structure.node_start[-1]],
-    )
+    """Return the structure as the kernels of forests read it."""
+    g, order = structure, forest_order(structure)
+    starts = g.node_start, g.table_start, g.scope_start, g.scope
+    return ForestShape(g.n_nodes, g.n_factors, *starts, *order)
+
+
+def sweep(batch: Batch[FactorGraph], scores: Array, out: Array, best: bool) -> Array:
+    """Write marginals, or the best labellings, to ``out``; return log Z, or the best scores.
+
+    Coordinates that are fixed to 0 score −∞.
+    """
+    kernel, value, asked = forest_labels if best else forest_marginals, np.empty(len(batch)), scores
+    for structure, members in batch.groups():
+        closed = np.flatnonzero(structure.fixed == 0)
+        if len(closed):
+            asked = scores.copy() if asked is scores else asked
+            asked[batch.offsets[members][:, None] + closed] = -np.inf
+        found, together = np.empty(len(members)), max(1, ENTRIES // structure.size)
+        for start in range(0, len(members), together):
+            some = slice(start, start + together)
+            at, part = batch.offsets[members[some]], found[some]
+            kernel(forest_shape(structure), len(at), at, len(asked), asked, out, part)
+        lost = np.flatnonzero(~np.isfinite(found))
+        if len(lost):
+            why = structure.impossible() or "no labelling has a finite score"
+            raise Infeasible(f"example {members[lost[0]]}: {why}")
+        value[members] = found
+    return value
 
 
 def uniform(structure: FactorGraph) -> Array | None:

@@ -12,14 +12,14 @@ from mlestruct.inference.forests import ForwardBackward
 from mlestruct.learning.tied import EIGHT
 from mlestruct.native._door import (
     AttributeRows,
-    ChainShape,
     Sequences,
     add_some_weights,
     add_weights,
-    chain_marginals,
+    forest_marginals,
     label_sequences,
     tied_marginals,
 )
+from mlestruct.structures.forests import forest_shape
 from tests.inference.graph.test_forward_backward import by_numpy
 
 SIZES = [1, 2, 3, 7, 8, 9, 16, 17, 25]
@@ -37,9 +37,9 @@ def test_chains_write_their_own_coordinates_and_no_others(seed):
     inside = slice(room, room + 3 * size)
     around[inside] = rng.standard_normal(3 * size)
     around[inside][size : 2 * size] = around[inside][:size]  # equal tables in two chains
-    shape, log_z = ChainShape(n, graph.node_start, graph.table_start), np.empty(2)
+    shape, log_z = forest_shape(graph), np.empty(2)
     offsets = np.array([0, 2 * size])  # the chain between them is left out
-    chain_marginals(shape, 2, offsets, 3 * size, around[inside], tau[inside], log_z)
+    forest_marginals(shape, 2, offsets, 3 * size, around[inside], tau[inside], log_z)
     for m, first in enumerate(room + offsets):
         expected = by_numpy(graph, around[first : first + size])
         assert log_z[m] == pytest.approx(expected[0], rel=1e-12, abs=1e-12)

@@ -197,8 +197,8 @@ INLINE Row sums(const Make &row) {
                        __builtin_shufflevector(half[0], half[2], 2, 3, 6, 7);
         const Part b = __builtin_shufflevector(half[1], half[3], 0, 1, 4, 5) +
                        __builtin_shufflevector(half[1], half[3], 2, 3, 6, 7);
-        found.part[p] = __builtin_shufflevector(a, b, 0, 4, 2, 6) +
-                        __builtin_shufflevector(a, b, 1, 5, 3, 7);
+        found.part[p] =
+            __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
     }
 #else
     for (int k = 0; k < EIGHT; ++k) found.part[k / WIDTH][k % WIDTH] = sum(row(k));
@@ -322,6 +322,28 @@ INLINE Row square_root(Row x) {
     for (int p = 0; p < PARTS; ++p)
         for (int k = 0; k < WIDTH; ++k) x.part[p][k] = __builtin_sqrt(x.part[p][k]);
     return x;
+}
+
+// sums[k] = sum over x of values[x] * (eight entries of row x of the table), even rows and odd ones
+// apart: few products wait for one another.
+template <int ROWS>
+INLINE void multiply(const double *values, int64_t count, const double *table, int64_t step,
+                     Row *sums) {
+    Row odd[ROWS];
+    for (int k = 0; k < ROWS; ++k) sums[k] = odd[k] = row_of(0.0);
+    int64_t x = 0;
+    for (; x + 1 < count; x += 2) {
+        const Row one = row_of(values[x]), other = row_of(values[x + 1]);
+        const double *row = table + x * step;
+        for (int k = 0; k < ROWS; ++k) {
+            sums[k] = add_product(sums[k], load(row + k * EIGHT), one);
+            odd[k] = add_product(odd[k], load(row + step + k * EIGHT), other);
+        }
+    }
+    if (x < count)
+        for (int k = 0; k < ROWS; ++k)
+            sums[k] = add_product(sums[k], load(table + x * step + k * EIGHT), row_of(values[x]));
+    for (int k = 0; k < ROWS; ++k) sums[k] = sums[k] + odd[k];
 }
 
 #undef EACH_PART

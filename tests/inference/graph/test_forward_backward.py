@@ -1,4 +1,4 @@
-"""Chains in the linear domain, forests in the log domain: one answer, whatever the scale."""
+"""Forests against the recursions of chains, whatever the scale."""
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ def test_chains_agree_with_their_recursions(scale, rng):
 
 
 def test_a_forbidden_transition_by_score_is_exact(rng):
-    """−inf on a pair is a probability of zero, in either domain."""
+    """−inf on a pair is a probability of zero."""
     graph = ms.chain(4, 3)
     batch = ms.Batch.of(graph, count=1)
     score = rng.standard_normal(graph.size)
@@ -65,7 +65,7 @@ def test_a_forbidden_transition_by_score_is_exact(rng):
 @pytest.mark.parametrize("scale", [0.3, 3.0, 300.0])
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_forbidden_or_clamped_is_never_used(seed, scale):
-    """As if it scored −∞: states and transitions, in the linear domain wherever that holds."""
+    """As if it scored −∞: states and transitions."""
     rng = np.random.default_rng(seed)
     n, states = int(rng.integers(2, 7)), int(rng.integers(3, 6))
     graph = ms.chain(n, states)
