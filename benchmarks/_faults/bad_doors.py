@@ -121,7 +121,7 @@ def roommates() -> Iterator[Bad]:
     yield bad("RoommateModel.fit", "nobody has id 99", fit, PEOPLE, [(0, 99)])
     yield bad(
         "RoommateModel(alpha)",
-        "alpha is empty",
+        "alpha has shape",
         ms.RoommateModel(ordinal="tidy", alpha=[]).fit,
         PEOPLE,
         COUPLES,

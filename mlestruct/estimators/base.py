@@ -102,14 +102,14 @@ class Estimator(Trainable):
 
         A :class:`ConvergenceWarning` counts the answers that are not proven to be the best.
         """
-        given = self._given(X)
+        given = X if isinstance(X, Given) else self._given(X)
         found = self._decided(given, decision)
         open_ = found.upper[~found.proven] - found.scores[~found.proven]
         if len(open_):
             warnings.warn(
-                f"{type(self).__name__}: {len(open_)} of {len(X)} answers are not proven best and "
-                f"may score up to {open_.max():.2g} less than the best; decode(X) tells which, an "
-                "exact oracle may prove more",
+                f"{type(self).__name__}: {len(open_)} of {len(given.every)} answers are not proven "
+                f"best and may score up to {open_.max():.2g} less than the best; decode(X) tells "
+                "which, an exact oracle may prove more",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -158,7 +158,7 @@ class Estimator(Trainable):
         proven.
         """
         with self._limited(max_seconds):
-            given, tau = self._given(X), list[Array]()
+            given, tau = X if isinstance(X, Given) else self._given(X), list[Array]()
             if len(given.X):
                 batch, scores = self._scored(given)
                 flat = self._marginals(batch, scores).tau

@@ -6,7 +6,7 @@ Those that are void are not known: nothing is learned or judged of them.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from reprlib import repr as short
 from typing import Any, Literal, NamedTuple, get_args
@@ -22,7 +22,6 @@ from mlestruct.structures.batch import Partial
 
 Labels = NDArray[Any]
 Table = Literal["full", "symmetric", "potts"]  # of two labels
-EXACT = 2**53  # integers beyond are not all floats
 AUTO = "auto"
 MARK = 255  # many data sets of pictures in bytes have it for "no label"
 SETS = (set, frozenset)
@@ -30,41 +29,33 @@ WHOLE = {int, str, bool, np.str_, np.int64}  # kinds of which no value is missin
 
 
 def as_labels(labels: Any) -> Labels:
-    """An array of labels; objects become numbers or text where they all are.
+    """An array of labels, numbers or text.
 
-    Refused are labels that one array would make the same: 1 and "1", "a" and what ends in NUL,
+    A ValueError for labels that one array would change: 1 beside "1", text that ends in NUL,
     2^53 + 1 beside fractions.
     """
     if labels is None:
         raise ValueError("labels are None")
-    array = np.asarray(labels)
+    array = np.asarray(labels, dtype=None if hasattr(labels, "dtype") else object)
     if array.dtype.kind in "cV":
         raise ValueError(f"labels are numbers in an order, or text; these are {array.dtype}")
-    if array.dtype.kind != "O" and (isinstance(labels, np.ndarray) or array.dtype.kind in "iub"):
+    if array.dtype.kind != "O":
         return array
-    each = np.asarray(labels, dtype=object).ravel().tolist()
-    texts = [label for label in each if isinstance(label, str)]
-    if texts and len(texts) < len(each):
-        other = next(label for label in each if not isinstance(label, str))
-        raise ValueError(f"labels are text and others: {texts[0]!r} and {other!r}")
-    ended = next((label for label in texts if label.endswith("\0")), None)
-    if ended is not None:
-        raise ValueError(f"label {ended!r} ends in a NUL, which arrays of text drop")
-    ours = [n.dtype.kind in "iu" if isinstance(n, np.generic) else isinstance(n, int) for n in each]
-    whole = [n for n, is_whole in zip(each, ours, strict=True) if is_whole]
-    large = next((n for n in whole if abs(int(n)) > EXACT), None)
-    if large is not None and any(isinstance(label, (float, np.floating)) for label in each):
-        raise ValueError(f"label {large} beside fractions would be rounded")
-    if array.dtype.kind == "O":
-        try:
-            array = np.array(array.tolist())
-        except ValueError as error:
-            odd = next((v for v in each if np.size(v) != 1), None)
-            words = f"a label is a number or a text, not {short(odd)}"
-            raise ValueError(words if "inhomogeneous" in str(error) else str(error)) from error
-    if array.dtype.kind == "f" and each and len(whole) == len(each):  # signed beside unsigned
-        array = np.array([int(label) for label in each], dtype=object).reshape(array.shape)
-    return array
+    each = array.ravel().tolist()
+    odd = next((label for label in each if np.size(label) != 1 or np.ndim(label)), None)
+    if odd is not None:
+        raise ValueError(f"a label is a number or a text, not {short(odd)}")
+    found = np.array(each)
+    if found.dtype.kind == "f" and all(isinstance(label, (int, np.integer)) for label in each):
+        found = np.array([int(label) for label in each], dtype=object)  # signed beside unsigned
+    for label, kept in zip(each, found.tolist(), strict=True):
+        if label != kept or isinstance(label, str) != isinstance(kept, str):
+            others = f"{each[0]!r} and {each[-1]!r}"
+            raise ValueError(
+                f"label {label!r} would be {kept!r} in one array with the others ({others}): give "
+                "labels that are all whole numbers, or all text"
+            )
+    return found.reshape(array.shape)
 
 
 def classes_of(y: Sequence[Any]) -> Labels:
@@ -73,31 +64,15 @@ def classes_of(y: Sequence[Any]) -> Labels:
     >>> classes_of([["b", "a"], ["b"]]).tolist()
     ['a', 'b']
     """
-    given = [as_labels(labels).ravel() for labels in y]
-    kinds = {"text" if v.dtype.kind in "US" else "other": m for m, v in enumerate(given) if v.size}
-    if not kinds:
+    given = [labels.ravel() for labels in map(as_labels, y) if labels.size]
+    if not given:
         raise ValueError("y holds no label in any example")
-    if len(kinds) > 1:
-        raise ValueError(f"labels are text in some examples and not in others: {kinds}")
-    for m, labels in enumerate(given):
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            i = int((~np.isfinite(labels)).argmax())
-            raise ValueError(f"example {m}: label {i} is {labels[i]}")
-    given = [labels for labels in given if labels.size]
-    found = np.concatenate(given)
-    whole = [labels for labels in given if labels.dtype.kind in "iu"]
-    if found.dtype.kind == "f" and any(
-        int(abs(one.astype(object)).max()) > EXACT for one in whole
-    ):  # to NumPy signed and unsigned integers together are fractions
-        if len(whole) < len(given):
-            raise ValueError(
-                "labels beyond 2^53 in some examples beside fractions would be rounded"
-            )
-        found = np.concatenate([labels.astype(object) for labels in given])
+    if len({labels.dtype.kind for labels in given}) > 1:
+        given = [as_labels(sorted({v for labels in given for v in labels.tolist()}, key=str))]
     try:
-        return np.unique(found)
+        return np.unique(np.concatenate(given))
     except TypeError as error:
-        every = sorted({type(label).__name__ for label in found.tolist()})
+        every = sorted({type(label).__name__ for labels in given for label in labels.tolist()})
         raise ValueError(
             f"labels are of type {' and '.join(every)}, which have no order; name each by "
             "a number or a text"
@@ -135,22 +110,21 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
     if isinstance(given, Partial):
         return seen_in(given.observed, [*void, -1], nodes)
     if isinstance(given, Mapping):
-        strange = [i for i in given if not isinstance(i, (int, np.integer)) or not 0 <= i < nodes]
-        if strange:
-            raise ValueError(f"y names node {strange[0]!r}; there are nodes 0 to {nodes - 1}")
+        strange = next((i for i in given if i not in range(nodes)), None)
+        if strange is not None:
+            raise ValueError(f"y names node {strange!r}; there are nodes 0 to {nodes - 1}")
         given = [given.get(i) for i in range(nodes)]
-    if hasattr(given, "__next__"):
+    arrayed = hasattr(given, "__array__")
+    if isinstance(given, str) or not (
+        arrayed or (np.iterable(given) and hasattr(given, "__len__"))
+    ):
         raise ValueError(
-            f"y is a {type(given).__name__}, which is empty after one look: pass a list"
+            f"y is {given!r}; expected a list of labels, one for each of {nodes} nodes"
         )
-    arrayed = hasattr(given, "__array__") or hasattr(given, "dtype")
-    if isinstance(given, str) or not (arrayed or isinstance(given, Iterable)):
-        raise ValueError(f"y is {given!r}; expected a label for each of {nodes} nodes")
-    masked = isinstance(given, np.ma.MaskedArray)
-    plain = given.data if masked else given
+    plain = given.data if isinstance(given, np.ma.MaskedArray) else given
     array = np.asarray(plain) if arrayed else np.array(list(plain), dtype=object)
     known = ~missing(array)
-    if masked:
+    if plain is not given:
         known &= ~np.ma.getmaskarray(given)
     for code in void:
         known &= np.asarray(array != code, dtype=bool)
@@ -158,7 +132,11 @@ def seen_in(given: Any, void: Sequence[Any], nodes: int) -> Seen:
     if array.dtype.kind == "O":
         among = {i: sorted(v) for i, v in enumerate(array.ravel()) if isinstance(v, SETS)}
         known.ravel()[list(among)] = False
-    return Seen(as_labels(array[known]), known, among)
+    labels = as_labels(array[known])
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        i = int((~np.isfinite(labels)).argmax())
+        raise ValueError(f"label {i} is {labels[i]}")
+    return Seen(labels, known, among)
 
 
 def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
@@ -175,54 +153,44 @@ def missing(array: NDArray[Any]) -> NDArray[np.bool_]:
 def void_among(seen: Sequence[Seen]) -> tuple[Any, ...]:
     """The label that means void if nobody says: −1 where others are two integers ≥ 0 or more.
 
-    Whole numbers count as integers, as arrays that once held NaN are of floats.
-    Beside 0 and 1 alone, −1 may be a class of its own: a warning says how it was taken.
+    Whole numbers count as integers, as arrays that once held NaN are of floats. A warning says how
+    −1 was taken beside 0 and 1 alone, and 255 beside 0, 1, …: both are often classes, often not.
     """
     values = [s.labels for s in seen if s.labels.size]
-    kinds = {v.dtype.kind for v in values}
-    if not kinds or not kinds <= set("iuf"):
+    if not values or not {v.dtype.kind for v in values} <= set("iuf"):
         return ()
-    distinct = np.unique(np.concatenate(values))
-    if not (distinct == np.rint(distinct)).all():
+    found = np.unique(np.concatenate(values))
+    others, usual = found[found != -1], list(range(len(found) - 1))
+    if (found != np.rint(found)).any() or len(others) < 2:
         return ()
-    usual, doubt = list(range(len(distinct) - 1)), ""
-    if len(usual) > 1 and distinct.tolist() == [*usual, MARK]:
-        doubt = (
-            f"labels 0 to {usual[-1]}, and {MARK}: {MARK} is taken for a class of its own; if it "
-            f"means 'no label' say void={MARK}, else void=None"
-        )
-    others = distinct[distinct != -1]
-    void = len(others) < len(distinct) and len(others) > 1 and others[0] >= 0
+    void, doubt = len(others) < len(found) and others[0] >= 0, ""
     if void and others.tolist() == [0, 1]:
-        doubt = (
-            "labels −1, 0, 1: −1 is taken for 'no label'; say void=-1 if that is right, or "
-            "void=None if it is a class of its own"
-        )
+        doubt = "labels −1, 0, 1: −1 is taken for 'no label'; say void=-1 if that is right, else"
+    elif len(usual) > 1 and found.tolist() == [*usual, MARK]:
+        doubt = f"labels 0 to {usual[-1]}, and {MARK}, taken for a class; say void={MARK}, else"
     if doubt:
-        warnings.warn(doubt, DataWarning, stacklevel=outside())
+        warnings.warn(f"{doubt} void=None", DataWarning, stacklevel=outside())
     return (-1,) if void else ()
 
 
 def observed(classes: Labels, seen: Seen, m: int) -> Ints | Partial:
-    """States of an example's labels; where some are void, what is known of them."""
+    """States of an example's labels; where some are void, what is known of them.
+
+    Where a node is known to have one of several labels, that is a flag per node and label.
+    """
     states = states_of(classes, seen.labels, m)
     if seen.known.all():
         return states
     found = np.full(seen.known.size, -1)
     found[seen.known.ravel()] = states
-    return Partial(allowed(classes, found, seen.among, m) if seen.among else found)
-
-
-def allowed(
-    classes: Labels, states: Ints, among: Mapping[int, list[Any]], m: int
-) -> NDArray[np.bool_]:
-    """A flag per node and label: whether the node may have it. State −1 is any label."""
-    flags = (states[:, None] < 0) | (states[:, None] == np.arange(len(classes)))
-    for i, labels in among.items():
+    if not seen.among:
+        return Partial(found)
+    flags = (found[:, None] < 0) | (found[:, None] == np.arange(len(classes)))
+    for i, labels in seen.among.items():
         if len(labels) == 0:
             raise ValueError(f"example {m}: node {i} may have no label at all")
         flags[i] = np.isin(np.arange(len(classes)), states_of(classes, labels, m))
-    return flags
+    return Partial(flags)
 
 
 def numbered(count: int, what: str = "feature") -> list[str]:

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.estimators.base import Decision
 from mlestruct.estimators.examples import Columns, Given
 from mlestruct.estimators.labelled import Weighable, check_nodes, class_weights
 from mlestruct.estimators.labels import classes_of, missing, numbered
 from mlestruct.features import Shared, Tied
-from mlestruct.inference.decoding import Decoded
 from mlestruct.structures.base import Array, Ints, as_numbers, small
 from mlestruct.structures.batch import Batch, Partial
 from mlestruct.structures.graph import FactorGraph
-
-LISTED = 12  # labels, up to which the best set is found among all of them
-CHUNK = 256  # examples whose sets are scored in one product
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -34,12 +29,11 @@ class MultiLabelModel(Weighable):
 
     A complete graph of labels: θ holds a weight per (label, feature), then one per pair of labels
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
-    feature. Up to 12 labels predictions are the best sets exactly, whatever the learner.
-    ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a probability per
-    label. ``class_weight``, a mapping from labels or ``balanced``, is how much a label counts in
-    learning where it applies (1 where it does not); ``node_weight`` of ``fit`` (examples × labels)
-    is a weight for each; :class:`Labelled` says what weights mean. Other settings and fitted
-    attributes are those of :class:`Estimator`.
+    feature. ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a
+    probability per label. ``class_weight``, a mapping from labels or ``balanced``, is how much a
+    label counts in learning where it applies (1 where it does not); ``node_weight`` of ``fit``
+    (examples × labels) is a weight for each; :class:`Labelled` says what weights mean. Other
+    settings and fitted attributes are those of :class:`Estimator`.
 
     >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
     >>> y = [set(), {"warm"}, {"warm", "dry"}, {"warm", "dry"}] * 5
@@ -118,18 +112,6 @@ class MultiLabelModel(Weighable):
         own, both = _last(labels * rows.shape[1], 2), _last(couples, 4)
         spread = sp.block_diag([own, both]) if couples else own
         return Shared.of(Tied.of(batch, _by_label(rows, labels), alike), spread)
-
-    def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
-        structure = batch.structures[0]
-        if self.oracle is not None or len(self.classes_) > LISTED or decision != "map":
-            return super()._decide(batch, scores, decision)
-        every = np.array(list(product((0, 1), repeat=len(self.classes_))))
-        each = scores.reshape(len(batch), -1)
-        vertices = np.array([structure.encode(one) for one in every])
-        parts = [each[first : first + CHUNK] for first in range(0, len(batch), CHUNK)]
-        best = np.concatenate([(part @ vertices.T).argmax(axis=1) for part in parts])
-        reached = (each * vertices[best]).sum(axis=1)
-        return Decoded(list(every[best]), reached, reached)
 
     def present(self, x: Any, outcome: Ints) -> Any:
         if not self.sets_:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +21,11 @@ from mlestruct.estimators.examples import (
     Given,
     Ragged,
     columns_of,
-    given_of,
     one_alone,
     width_of,
 )
 from mlestruct.estimators.labelled import Labelled, beside
 from mlestruct.estimators.labels import Table, numbered, tied_contrasts, tied_names
-from mlestruct.estimators.labels import allowed as flags_of
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.learning.tied import EIGHT
@@ -41,18 +39,11 @@ from mlestruct.native._door import (
 from mlestruct.readers.feature_dicts import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import SHORT, Array, Ints, as_count, lasting, small
-from mlestruct.structures.batch import Batch, Partial
+from mlestruct.structures.batch import Batch, Partial, pinned
 from mlestruct.structures.graph import FactorGraph, chain, skip_chain
 
 if TYPE_CHECKING:
     from mlestruct.statistics.identified import Named
-
-
-class Among(NamedTuple):
-    """A sequence, and for every token the tags it may have (None: any)."""
-
-    whole: Any
-    tags: Any
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -147,9 +138,31 @@ class SequenceModel(Labelled):
 
         ``allowed`` holds for every sequence a collection of tags per token, None for any tag.
         """
-        self._check_fitted()
-        labels = self._labels(X) if decision == "map" and allowed is None else None
-        return super().predict(self._among(X, allowed), decision) if labels is None else labels
+        labels = None
+        if decision == "map" and allowed is None and hasattr(self, "coef_"):
+            labels = self._labels(X)
+        return super().predict(self._within(X, allowed), decision) if labels is None else labels
+
+    def _within(self, X: Sequence[Any], allowed: Sequence[Any] | None) -> Any:
+        """The examples, with outcomes of which the tags that are ``allowed`` are known."""
+        given = self._given(X)
+        if allowed is None:
+            return given
+        if not hasattr(allowed, "__len__") or len(allowed) != len(given.every):
+            raise ValueError(
+                f"allowed is a list for each of {len(given.every)} sequences, not {allowed!r:.80}"
+            )
+        anything = ([None] * self.shape_of(x)[0] for x in given.every)
+        among = [each if own is None else own for own, each in zip(allowed, anything, strict=True)]
+        return self._given(X, [[t if t is None else set(t) for t in own] for own in among])
+
+    def _scored(
+        self, given: Given, y: Sequence[Any] | None = None, *, level: bool = True
+    ) -> tuple[Batch[Any], Array]:
+        if y is not None or given.y is None:
+            return super()._scored(given, y, level=level)
+        batch, scores = super()._scored(given, given.y, level=level)
+        return pinned(batch), scores  # to the tags that are allowed
 
     def _labels(self, X: Sequence[Any]) -> list[Any] | None:
         """Predictions, or None where chains alone do not say them or something is not as usual.
@@ -211,7 +224,7 @@ class SequenceModel(Labelled):
         max_seconds: float | None = None,
     ) -> list[Array]:
         """The probability of every tag, (length, classes); of tags not ``allowed`` 0."""
-        return super().predict_marginals(self._among(X, allowed), max_seconds=max_seconds)
+        return super().predict_marginals(self._within(X, allowed), max_seconds=max_seconds)
 
     def k_best(
         self, X: Sequence[Any], k: int = 10, *, allowed: Sequence[Any] | None = None
@@ -220,7 +233,7 @@ class SequenceModel(Labelled):
 
         Fewer where there are fewer. Exact: probabilities are shares of all sequences' sum.
         """
-        k, given = as_count(k, "k", 1), self._given(self._among(X, allowed))
+        k, given = as_count(k, "k", 1), self._within(X, allowed)
         found = self._k_best(*self._scored(given), k) if given.X else []
         return given.answers(found, lambda x: [(self.classes_[:0], 1.0)])
 
@@ -245,23 +258,7 @@ class SequenceModel(Labelled):
             found.append(list(zip(self.classes_[tags], share.tolist(), strict=True)))
         return found
 
-    def _among(self, X: Sequence[Any], tags: Sequence[Any] | None) -> Sequence[Any]:
-        if tags is None:
-            return X
-        self._check_fitted()
-        given_of(None, X, None)
-        if not hasattr(tags, "__len__") or len(X) != len(tags):
-            raise ValueError(f"allowed is a list for each of {len(X)} sequences, not {tags!r:.80}")
-        for m, (x, given) in enumerate(zip(X, tags, strict=True)):
-            count = self.shape_of(x)[0]
-            if given is not None and len(given) != count:
-                raise ValueError(
-                    f"example {m}: allowed has {len(given)} entries for {count} tokens"
-                )
-        return [x if t is None else Among(x, t) for x, t in zip(X, tags, strict=True)]
-
     def shape_of(self, x: Any) -> tuple[int, ...]:
-        x = x.whole if isinstance(x, Among) else x
         return (int(x.shape[0]) if hasattr(x, "shape") else len(x),)
 
     def parts(self, x: Any, known: NDArray[np.bool_]) -> list[tuple[Any, NDArray[np.bool_]]]:
@@ -273,27 +270,16 @@ class SequenceModel(Labelled):
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         states, made, found = len(self.classes_), dict[int, FactorGraph](), []
-        for m, x in enumerate(X):
+        for x in X:
             (length,) = self.shape_of(x)
             if length not in made:  # short ones are the same in every call, with what they keep
                 short = length * states**2 <= SHORT
                 graph = small(chain, length, states) if short else chain(length, states)
                 made[length] = graph if self.constraints is None else self._rules.applied(graph)
-            found.append(self._held(made[length], x, m) if isinstance(x, Among) else made[length])
+            found.append(made[length])
         return found
 
-    def _held(self, graph: FactorGraph, x: Among, m: int) -> FactorGraph:
-        """A graph with only the tags that the tokens of an example may have."""
-        among = {i: sorted(tags) for i, tags in enumerate(x.tags) if tags is not None}
-        try:
-            anything = np.full(graph.n_nodes, -1)
-            return graph.clamp(flags_of(self.classes_, anything, among, m))
-        except ValueError as error:
-            why = str(error).removeprefix(f"example {m}: ")
-            raise ValueError(f"example {m}: {why}") from error
-
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Shared:
-        X = [x.whole if isinstance(x, Among) else x for x in X]
         if _named(X) != (self.attributes_ is not None):
             kinds = ("arrays", "feature dicts")
             here, then = kinds if self.attributes_ is not None else kinds[::-1]
@@ -423,11 +409,9 @@ class SkipChainModel(SequenceModel):
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         states, rules, found = len(self.classes_), self._rules, []
-        for m, x in enumerate(X):
-            whole = x.whole if isinstance(x, Among) else x
-            graph = skip_chain(self.shape_of(x)[0], states, self._skips(whole))
-            graph = lasting(rules.applied(graph))
-            found.append(self._held(graph, x, m) if isinstance(x, Among) else graph)
+        for x in X:
+            graph = skip_chain(self.shape_of(x)[0], states, self._skips(x))
+            found.append(lasting(rules.applied(graph)))
         return found
 
     def ties(self, X: Sequence[Any]) -> sp.csr_array:

@@ -353,7 +353,7 @@ class Trainable(Parameters):
                 raise ValueError(f"{name} is {value!r}; it must be True or False")
         alphas = np.atleast_1d(as_numbers(self.alpha, "alpha"))
         if alphas.ndim > 1 or len(alphas) == 0:
-            raise ValueError(f"alpha has shape {alphas.shape}; give one number or a list of them")
+            raise ValueError(f"alpha has shape {alphas.shape}; give one number, or several")
         wrong = alphas[~((alphas >= LEAST) & np.isfinite(alphas))]
         if len(wrong):
             raise ValueError(f"alpha is {wrong[0]:g}; it must be positive, {LEAST:g} or more")

@@ -31,7 +31,7 @@ CASES = [
     (SEQUENCES, swap(CHAINS, 1, CHAINS[0][:0]), LABELS, r"example 1: X has shape \(0, 2\)"),
     (SEQUENCES, swap(CHAINS, 0, NAN), LABELS, "example 0: feature 0 of node 0 is nan"),
     (SEQUENCES, swap(CHAINS, 0, np.full((3, 2), -np.inf)), LABELS, "feature 0 of node 0 is -inf"),
-    (SEQUENCES, CHAINS, swap(LABELS, 2, [1, 0, 1, 0]), "text in some examples and not in others"),
+    (SEQUENCES, CHAINS, swap(LABELS, 2, [1, 0, 1, 0]), "would be .0. in one array"),
     (MATCHINGS, PAIRS, swap(PARTNERS, 1, [0, 1, -1]), "example 1: row 2 is not matched"),
     (CHOICES, swap(STREETS, 1, STREETS[0][:3]), CHOSEN, "example 1: 3 feature rows for 4 coord"),
     (CHOICES, swap(STREETS, 1, STREETS[0].ravel()), CHOSEN, r"example 1: features have shape \(8,"),

@@ -299,7 +299,7 @@ def test_255_beside_classes_is_doubted():
         np.where(x[..., 0] > 1, 255, t).astype(np.uint8)
         for x, t in zip(IMAGES, PIXELS, strict=True)
     ]
-    with pytest.warns(DataWarning, match=r"labels 0 to 1, and 255: .*void=255, else void=None"):
+    with pytest.warns(DataWarning, match=r"labels 0 to 1, and 255.*void=255, else void=None"):
         ms.GridModel().fit(IMAGES, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
