@@ -22,10 +22,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (8511, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4238,
+        4179,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2665, r"mlestruct/inference/"),
+    "inference": (2657, r"mlestruct/inference/"),
     "learning": (
         3865,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1702, r"mlestruct/families/"),
     "extras": (1580, r"mlestruct/"),
 }
-RAW = {"tests": 34149, "benchmarks": 7737}  # all lines, blank ones and comments included
+RAW = {"tests": 34089, "benchmarks": 7737}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -265,19 +266,10 @@ class Dense:
 
     def each(self, tau: Array) -> Array:
         tau = as_numbers(tau, "tau", len(self.matrix))
-        start, count = self.offsets, len(self.offsets) - 1
-        out, first, d = np.empty((count, self.matrix.shape[1])), 0, max(self.matrix.shape[1], 1)
-        ready = self.matrix.dtype == float and self.matrix.flags.c_contiguous
-        while first < count:
-            most = start[-1] if ready else start[first] + CHUNK // d
-            last = max(first + 1, int(np.searchsorted(start, most, side="right")) - 1)
-            rows, inside = slice(start[first], start[last]), start[first : last + 1] - start[first]
-            block = np.ascontiguousarray(self.matrix[rows], dtype=float)
-            some = np.flatnonzero(tau[rows])
-            starts = np.searchsorted(some, inside)
-            times = sp.csr_array((tau[rows][some], some, starts), (last - first, len(block)))
-            out[first:last] = times @ block
-            first = last
+        out = np.empty((len(self.offsets) - 1, self.matrix.shape[1]))
+        for m, (first, last) in enumerate(pairwise(self.offsets.tolist())):
+            block = np.ascontiguousarray(self.matrix[first:last], dtype=float)
+            np.matmul(tau[first:last], block, out=out[m])
         return out.ravel()
 
     def select(self, members: Ints) -> Dense:

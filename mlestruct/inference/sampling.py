@@ -24,7 +24,6 @@ from mlestruct.inference.elimination import (
     sample_states,
 )
 from mlestruct.inference.exact import graph_of
-from mlestruct.inference.layouts import neighbours
 from mlestruct.native._door import (
     GibbsGraph,
     MatchingChain,
@@ -226,7 +225,7 @@ def swept(
 
 @kept
 def _layout(graph: FactorGraph) -> GibbsGraph:
-    """The graph as the kernel takes it, colour after colour."""
+    """The graph as the kernel takes it."""
     scope, factors = graph.scope, np.arange(graph.n_factors)
     return GibbsGraph(
         graph.n_nodes,
@@ -241,7 +240,7 @@ def _layout(graph: FactorGraph) -> GibbsGraph:
         graph.strides,
         np.searchsorted(np.sort(scope), np.arange(graph.n_nodes + 1)),
         np.argsort(scope, kind="stable"),
-        np.argsort(colouring(graph), kind="stable"),
+        np.arange(graph.n_nodes),
     )
 
 
@@ -258,19 +257,6 @@ def random_labelling(
         if start is not None:
             raise ValueError("start is a forbidden labelling")
     raise ValueError(f"{TRIES} random labellings were forbidden: pass start=, one that is not")
-
-
-def colouring(graph: FactorGraph) -> Ints:
-    """A colour per variable, none shared within a factor: greedy, a checkerboard on grids.
-
-    Variables of one colour are independent given the others, so their order does not matter.
-    """
-    start, near = neighbours(graph)
-    colour = np.full(graph.n_nodes, -1, dtype=np.int64)
-    for v in range(graph.n_nodes):
-        taken = set(colour[near[start[v] : start[v + 1]]].tolist())
-        colour[v] = next(k for k in range(graph.n_nodes) if k not in taken)
-    return colour
 
 
 def sample_matchings(

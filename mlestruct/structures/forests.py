@@ -13,7 +13,6 @@ from mlestruct.structures.batch import Batch
 from mlestruct.structures.graph import FactorGraph
 
 ENTRIES = 1 << 26  # of tables in one native call, which nothing interrupts
-LEAST = 1e-9  # a smaller share of the labellings is no middle
 
 
 @kept
@@ -75,16 +74,3 @@ def sweep(batch: Batch[FactorGraph], scores: Array, out: Array, best: bool) -> A
             raise Infeasible(f"example {members[lost[0]]}: {why}")
         value[members] = found
     return value
-
-
-def uniform(structure: FactorGraph) -> Array | None:
-    """Every entry's share of the labellings: 0 exactly where none uses it. O(tables · order).
-
-    None where there is no labelling, or where some entry's share is too small to stand for it.
-    """
-    score = np.where(structure.closed(), -np.inf, 0.0)
-    share, log_count = np.empty(structure.size), np.empty(1)
-    first = np.zeros(1, dtype=np.int64)
-    forest_marginals(forest_shape(structure), 1, first, len(score), score, share, log_count)
-    possible = np.isfinite(log_count[0]) and share[share > 0].min() >= LEAST
-    return share if possible else None

