@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import pairwise
 from math import exp
@@ -22,9 +22,9 @@ from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Surveyed, Table, survey
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
-from mlestruct.roommates.plan import Contribution, Pair, Plan
+from mlestruct.roommates.plan import Contribution, Pair, Plan, Single
 from mlestruct.roommates.reading import write_csv
-from mlestruct.roommates.words import number, percent, words
+from mlestruct.roommates.words import PAGE, number, percent, words
 from mlestruct.statistics import Interval
 from mlestruct.storage.files import fresh
 
@@ -50,11 +50,11 @@ Name = Callable[[Any], str]
 Json = dict[str, Any]
 
 
-def rendered(template: str, **values: Any) -> str:
-    """A page from its template: what is not markup is text, and escaped."""
+@cache
+def _template(name: str) -> Any:
+    """A template in which what is not markup is text, and escaped."""
     try:
         from jinja2 import Environment, FileSystemLoader
-        from markupsafe import Markup
     except ImportError as error:
         raise ValueError(NO_PAGE) from error
     made = Environment(
@@ -63,9 +63,12 @@ def rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         finalize=lambda value: visible(value) if type(value) is str else value,
     )
-    for name in ("style", "script"):  # our own, which are no text
-        values[name] = Markup(values.get(name, ""))
-    return made.get_template(template).render(values)
+    return made.get_template(name)
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page from its template."""
+    return str(_template(template).render(values))
 
 
 @dataclass(frozen=True)
@@ -147,8 +150,6 @@ class Report:
             headline=self.headline(),
             sections=[one for one in SECTIONS if found or one[0] != "evaluation"],
             homes=self.homes(),
-            shown=self.shown,
-            percent=percent,
             hidden="" if self.protected else ", ".join(model.protected_),
             effects=_effects(model),
             untold=", ".join(untold(model)),
@@ -172,20 +173,17 @@ class Report:
     def homes(self) -> list[Json]:
         """Each home: who shares, how probable that is, why, who was near; then who is alone."""
         others = _others(self.plan, self.shown)
-        shared = [
-            {
-                "who": [who for pair in home for who in (pair.a, pair.b)],
-                "room": home[0].room,
-                "group": home[0].group,
-                "pairs": [self._pair(pair, others) for pair in home],
-            }
-            for home in self.plan.shared
-        ]
-        alone = [
-            {"who": [one.person], "room": one.room, "group": one.group, "pairs": []}
-            for one in self.plan.singles
-        ]
-        return [*shared, *alone]
+        alone: list[tuple[list[Pair], Pair | Single]] = [([], one) for one in self.plan.singles]
+        found = []
+        for pairs, one in [*((home, home[0]) for home in self.plan.shared), *alone]:
+            who = [who for pair in pairs for who in pair[:2]] or [one[0]]
+            title = " + ".join(map(self.shown, who))
+            title = title if one.room is None else f"{PAGE['room'].format(room=one.room)}: {title}"
+            title = title if pairs else f"{title} · {PAGE['alone']}"
+            told = [self._pair(pair, others) for pair in pairs]
+            home = {"who": who, "room": one.room, "group": one.group, "title": title}
+            found.append(home | {"pairs": told})
+        return found
 
     def _pair(self, pair: Pair, others: Mapping[Any, str]) -> Json:
         why = self.model.explain(self.plan, pair.a, pair.b, protected=self.protected)
@@ -198,7 +196,8 @@ class Report:
             told.append(words("protected sum", factor=number(exp(why.withheld))))
         near = [f"{self.shown(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
         title = f"{self.shown(pair.a)} + {self.shown(pair.b)}"
-        return {"title": title, "probability": pair.probability, "reasons": told, "near": near}
+        share = f"{percent(pair.probability)} probable"
+        return {"title": title, "probable": share, "reasons": told, "near": near}
 
     @cached_property
     def shown(self) -> Name:

@@ -1,19 +1,20 @@
 """``mlestruct roommates serve``: a page from files to an accepted plan, on this machine only.
 
 The standard library's server on 127.0.0.1, a random token in every address, the host checked,
-nothing asked from outside: what people answered never leaves the machine.
+nothing asked from outside: what people answered never leaves the machine. What the page sends are
+the fields of its forms, and every answer is the page.
 """
 
 from __future__ import annotations
 
-import json
+import io
 import re
 import secrets
 import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -21,10 +22,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.roommates.observed import Crossed
 from mlestruct.roommates.office import EXAMINED, Json, Office
-from mlestruct.roommates.page import EXPECTED, decisions, dropped, overview, page, readable, sent
+from mlestruct.roommates.page import decisions, dropped, overview, readable, words
 from mlestruct.roommates.project import (
+    ENDINGS,
     LARGEST,
     SINGLE,
     WAYS,
@@ -33,34 +34,48 @@ from mlestruct.roommates.project import (
     Project,
     Settings,
 )
+from mlestruct.roommates.report import HERE, STYLE, rendered
+from mlestruct.roommates.words import PAGE, percent
 
 HOST = "127.0.0.1"
-JSON, HTML = "application/json; charset=utf-8", "text/html; charset=utf-8"
-TAKEN = {
+HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
+ASKED = {
+    "": HTML,
     "report.html": HTML,
+    "page.js": "text/javascript; charset=utf-8",
     "pairs.xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
 }
+SENT = ("file", "sheet", "learn", "cost", "done", "change", "undo", "let_go")
+REFUSED = (ValueError, LookupError, TypeError, ImportError, OSError)
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
+    ),
+    "Connection": "close",
 }
+KEPT = ("fit", "trust", "spelled")  # settings that the page does not show
 REQUEST = 4 << 20  # bytes of a request that is no file
 SECONDS = 20.0  # for all of a request to arrive, and for its answer to be taken
-MOST = 32  # connections at a time
-NEVER = float("inf")
+MOST = 32  # connections at a time that wait for a request
 PATIENCE = 0.5  # seconds that a change waits while a file is read
 LATER = 1.0  # seconds in which what was sent beyond an answer is read, so that it can arrive
+STYLED, SCRIPT = STYLE + (HERE / "page.css").read_text("utf-8"), (HERE / "page.js").read_bytes()
 
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
-    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-)
+
+class Form(dict[str, list[str]]):
+    """The fields that the page sent, each with its values."""
+
+    def __missing__(self, name: str) -> list[str]:
+        raise ValueError(f"the request lacks {name}")
 
 
 class Session:
-    """One project, the fit that runs in the background, and the plan on the page.
+    """One project, the fit that runs in the background, and the change that is thought of.
 
     Whoever reads files or changes choices has the turn, which may take seconds; others see what was
     known before, or are asked to wait.
@@ -68,116 +83,110 @@ class Session:
 
     def __init__(self, project: Project) -> None:
         self.project, self._turn = project, threading.RLock()
-        self._planning = threading.RLock()  # who has the turn may take this too, not the reverse
         self._shown: Json = {}
         self._office: Office | None = None
-        self._fit: threading.Thread | None = None
+        self._fit = threading.Thread()
         self._began, self._fault = 0.0, ""
         self._progress: Json = {"round": 0, "relative": None}
         self._before: list[Decisions] = []  # the last changes can be taken back
+        self._asked: tuple[Json, Office] | None = None
 
     def office(self) -> Office:
-        """The case under the choices of now."""
-        with self._planning:
-            if self._office is None:
-                self._office = Office(self.project)
-            return self._office
+        """The case under the choices of now, which somebody may write in an editor."""
+        choices = self.project.choices()
+        if self._office is None or self._office.choices != choices:
+            self._office, self._asked = Office(self.project), None
+        return self._office
 
-    def state(self) -> Json:
-        """What the page shows: files, findings, roles, and how far a fit is."""
+    @property
+    def _learning(self) -> bool:
+        return self._fit.is_alive()
+
+    def state(self, fault: str = "") -> Json:
+        """What the page shows: files, findings, roles, the plan, or how far a fit is."""
         if self._turn.acquire(blocking=not self._shown):
             try:
-                self._shown = overview(self.office())
+                self._shown = overview(self.office(), self._learning)
             finally:
                 self._turn.release()
-        return self._shown | {
+        return {**self._shown, **self._progress} | {
             "undo": bool(self._before),
             "running": self._learning,
             "seconds": time.monotonic() - self._began,
-            "progress": self._progress,
-            "fault": self._fault,
+            "fault": fault or self._fault or self._shown["fault"],
+            "asked": self._asked[0] if self._asked else {"who": ("", ""), "words": ()},
         }
 
+    def page(self, fault: str = "") -> bytes:
+        """The page, with why the last request was refused."""
+        known = {"style": STYLED, "accepted": ",".join(ENDINGS), "percent": percent, "words": PAGE}
+        return rendered("page.html", **known, **self.state(fault)).encode()
+
     @contextmanager
-    def _alone(self) -> Iterator[Choices]:
+    def _alone(self) -> Iterator[Office]:
         """Files and choices change while nobody else reads them or learns."""
         if not self._turn.acquire(timeout=PATIENCE):
             raise ValueError("wait until the file before is read")
         try:
             if self._learning:
                 raise ValueError("wait until learning is over")
-            yield self.project.choices()
+            yield self.office()
         finally:
             self._turn.release()
 
-    def put(self, kind: str, name: str, data: bytes) -> Json:
+    def _keep(self, choices: Choices, kind: str = "people") -> None:
+        """Other choices; the model is of the old ones, unless only rooms or rules are new."""
+        self.project.keep(choices)
+        self._office, self._asked, self._fault = None, None, ""
+        if kind in EXAMINED:
+            self.project.model.unlink(missing_ok=True)
+
+    def _decide(self, old: Office, new: Office) -> None:
+        """Other decisions about people, which can be taken back."""
+        self._before.append(old.choices.decided)
+        self.project.keep(new.choices)
+        new.choices = self.project.choices()
+        self._office, self._asked = new, None
+
+    def file(self, sent: Form, data: bytes) -> None:
         """A dropped file; what was learned from an older one is not kept.
 
         One that cannot be read does not take the place of one that can.
         """
-        with self._alone() as old:
-            good = kind in old.files and kind not in self.office().faults
+        (kind,), (name,) = sent["kind"], sent["name"]
+        with self._alone() as office:
+            good = kind in office.choices.files and kind not in office.faults
             kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
-            return self._keep(dropped(self.project, kind, kept), kind)
+            self._keep(dropped(self.project, kind, kept), kind)
 
-    def sheet(self, asked: Mapping[str, Any]) -> Json:
+    def sheet(self, sent: Form) -> None:
         """Another sheet of a dropped workbook."""
-        with self._alone() as old:
-            kind = asked["kind"]
-            if kind not in old.files:
-                raise ValueError(f"no file of {kind!r}; there are {', '.join(old.files) or 'none'}")
-            files = {**old.files, kind: old.files[kind]._replace(sheet=asked["sheet"])}
-            return self._keep(replace(old, files=files), kind)
+        with self._alone() as office:
+            (kind,), (sheet,), files = sent["kind"], sent["sheet"], office.choices.files
+            if kind not in files:
+                raise ValueError(f"no file of {kind!r}; there are {', '.join(files) or 'none'}")
+            files = {**files, kind: files[kind]._replace(sheet=sheet)}
+            self._keep(replace(office.choices, files=files), kind)
 
-    def choose(self, asked: Mapping[str, Any]) -> Json:
-        """What columns are for, and the cohort to pair up."""
-        with self._alone() as old:
-            office, roles = self.office(), dict(asked["roles"])
-            way = roles.pop("way", "partners")
-            same = {n: getattr(office.settings, n) for n in ("fit", "trust", "spelled")}
-            new = Settings.of(same | {n: v for n, v in roles.items() if n not in WAYS or n == way})
+    def learn(self, sent: Form) -> None:
+        """Keep what columns are for and the cohort to pair up, and fit in the background."""
+        with self._alone() as office:
+            old, (planned,) = office.choices, sent.pop("planned", [""])
+            new = Settings.of({n: getattr(office.settings, n) for n in KEPT} | roles_of(sent))
             if old.settings is not None:
                 gone = [name for name, _ in office.columns_gone]
                 new = new.with_those(old.settings.keeping(gone.__contains__))
             people, said = office.tables.get("people"), {*new.uses(), *new.shares}
             rest = [n for n in people.names if n not in said] if people else []
             new = replace(new, ignore=(*new.ignore, *rest))
-            return self._keep(replace(old, settings=new, planned=asked["planned"]))
+            self._keep(replace(old, settings=new, planned=planned or None))
+            self._began, self._progress = time.monotonic(), {"round": 0, "relative": None}
+            self._fit = threading.Thread(target=self._learn, args=(self.office(),), daemon=True)
+            self._fit.start()
 
-    def _keep(self, choices: Choices, kind: str = "people") -> Json:
-        """Other choices; the model is of the old ones, unless only rooms or rules are new."""
-        self._decide(choices)
-        self._fault = ""
-        if kind in EXAMINED:
-            self.project.model.unlink(missing_ok=True)
-        return self.state()
-
-    def _decide(self, choices: Choices) -> None:
-        with self._planning:
-            self.project.keep(choices)
-            self._office = None
-
-    @property
-    def _learning(self) -> bool:
-        return self._fit is not None and self._fit.is_alive()
-
-    def fit(self, _: object = None) -> Json:
-        """Fit in the background, unless that is already going on."""
-        if not self._learning:
-            with self._alone():
-                self._began, self._fault = time.monotonic(), ""
-                self._progress = {"round": 0, "relative": None}
-                self._fit = threading.Thread(target=self._learn, daemon=True)
-                self._fit.start()
-        return self.state()
-
-    def _learn(self) -> None:
+    def _learn(self, office: Office) -> None:
         try:
-            office = self.office()
             office.fit(self._told).set_params(progress=None).save(self.project.model)
-            with self._planning:
-                for name in ("model", "plan", "shown"):  # those of the model before
-                    vars(office).pop(name, None)
         except Exception as error:
             self._fault = str(error) or type(error).__name__
 
@@ -187,58 +196,90 @@ class Session:
         known = relative if 0.0 <= relative < 1.0 else None
         self._progress = {"round": self._progress["round"] + 1, "relative": known}
 
-    def planned(self) -> Office:
-        """The case with a plan."""
-        with self._planning:
+    @contextmanager
+    def planned(self) -> Iterator[Office]:
+        """The case with a plan, while nobody changes it."""
+        with self._alone() as office:
             if not self.project.model.exists():
                 raise ValueError("nothing is learned yet: choose the columns and learn first")
-            office = self.office()
-            _ = office.plan
-            return office
+            yield office
 
-    def cost(self, kind: str, who: Sequence[str]) -> Json:
-        """What a change would cost."""
-        office = self.planned()
-        return office.cost(office.changed(kind, who))
+    def cost(self, sent: Form) -> None:
+        """Say what a change of two people would cost."""
+        with self.planned() as office:
+            ids = {name: who for who, name in office.shown["names"].items()}
+            two, (kind,) = sent["who"], sent["kind"]
+            after = office.changed(kind, [ids.get(name, name) for name in two])
+            self._asked = {"who": two, "words": office.cost(after)["words"]}, after
 
-    def change(self, asked: Mapping[str, Any]) -> Json:
-        """Decide about people; what leaves no plan, or does not fit, is not kept."""
-        with self._alone() as old:
-            office = self.planned().changed(asked["kind"], asked["who"])
-            self._before += [old.decided] if office.choices.decided != old.decided else []
-            self._decide(office.choices)
-            with self._planning:
-                self._office = office
-            return office.shown | decisions(office) | {"undo": bool(self._before)}
+    def done(self, _: Form) -> None:
+        """Make the change of which the cost was said."""
+        with self.planned() as office:
+            if self._asked is None:
+                raise ValueError("ask first what the change would cost")
+            self._decide(office, self._asked[1])
 
-    def undo(self, _: object = None) -> Json:
+    def change(self, sent: Form) -> None:
+        """Lock a home, or unlock it."""
+        with self.planned() as office:
+            for kind, who in sent.items():
+                self._decide(office, office.changed(kind, who))
+
+    def undo(self, _: Form) -> None:
         """Take the last change of decisions about people back."""
-        with self._alone() as old:
+        with self._alone() as office:
             if not self._before:
                 raise ValueError("there is nothing to take back")
-            self._decide(replace(old, decided=self._before.pop()))
-        return self.state()
+            self._decide(office, office.under(self._before.pop()))
+            self._before.pop()
 
-    def let_go(self, asked: Mapping[str, Any]) -> Json:
+    def let_go(self, sent: Form) -> None:
         """Forget one decision, or what was chosen for a column that is not there any more."""
-        kind, who = asked["kind"], asked["who"]
-        with self._alone() as old:
-            if kind == "planned":
-                new = replace(old, planned=None)
-            elif kind == "column" and old.settings is not None:
-                kept, now = old.settings.keeping(lambda n: n not in who), self.office().settings
-                lost = [name for name in SINGLE if getattr(kept, name) in who]
-                lost += WAYS if set(kept.shares) & set(who) else []
-                more: Json = {name: getattr(now, name) for name in lost}
-                new = replace(old, settings=replace(kept, **more))
+        with self._alone() as office:
+            (text,), old = sent["words"], office.choices
+            part = next((one for one in decisions(office) if str(one) == text), None)
+            if part is None:
+                raise ValueError(f"there is no such decision: {text}")
+            if part.kind == "planned":
+                self._keep(replace(old, planned=None), "")
+            elif part.kind == "column" and old.settings is not None:
+                kept = old.settings.keeping(lambda name: name not in part.who)
+                lost = [name for name in SINGLE if getattr(kept, name) in part.who]
+                lost += WAYS if set(kept.shares) & set(part.who) else []
+                now = {name: getattr(office.settings, name) for name in lost}
+                self._keep(replace(old, settings=replace(kept, **now)), "")
             else:
-                made = tuple(part for part in old.decided if part[:2] != (kind, tuple(who)))
-                if len(made) == len(old.decided):
-                    raise ValueError(f"there is no such decision about {' and '.join(who)}")
-                self._before.append(old.decided)
-                new = replace(old, decided=made)
-            self._decide(new)
-        return self.state()
+                left = tuple(one for one in old.decided if one[:3] != part[:3])
+                self._decide(office, office.under(left))
+
+
+def roles_of(sent: Mapping[str, Sequence[str]]) -> Json:
+    """Roles by the fields of the form: ``id``, or ``use:COLUMN``; empty ones say nothing."""
+    found: Json = {"no_answer": {}}
+    for name, values in sent.items():
+        role, mark, column = name.partition(":")
+        if role == "no_answer":
+            found[role][column] = values
+        elif mark:
+            found.setdefault(values[0] if role == "use" else role, []).append(column)
+        else:
+            told = [value for value in values if value]
+            found[role] = told if role in WAYS else "".join(told[:1])
+    return found
+
+
+class Arriving(io.RawIOBase):
+    """What a client sends: all of it must arrive in time, however slowly it drips."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self.connection, self.until = connection, time.monotonic() + seconds
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.connection.settimeout(max(self.until - time.monotonic(), 1e-3))
+        return self.connection.recv_into(buffer)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -249,41 +290,38 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.connection.settimeout(self.server.seconds)
+        self.rfile = io.BufferedReader(Arriving(self.connection, self.server.seconds))
 
     def do_GET(self) -> None:
-        self._answer(("", "state", "plan", "cost", *TAKEN))
+        self._answer(ASKED)
 
     def do_POST(self) -> None:
-        self._answer(("file", *EXPECTED))
+        self._answer(SENT)
 
-    def _answer(self, known: Sequence[str]) -> None:
+    def _answer(self, known: Collection[str]) -> None:
         """One answer a connection: what is sent behind a request is never read as another one."""
         self.close_connection = True
         url = urlsplit(self.path)
-        self._parts, self._query = url.path.split("/"), parse_qs(url.query)
+        self._parts, self._query = url.path.split("/"), Form(parse_qs(url.query))
         status, why = self._refused(known) or self._received() or (200, "")
-        self.server.received(self.request)
-        nonce, kind = secrets.token_urlsafe(12), JSON
-        found: Any = {"refused": why}
+        self.server.arrived(self.request)
+        body, kind = why.encode(), TEXT
         if status == 200:
             try:
-                found, kind = self._found(self._parts[2], nonce)
-            except Crossed as error:
-                found = {"refused": error.words("page")}
-            except (ValueError, LookupError, TypeError, ImportError, OSError) as error:
-                found = {"refused": str(error) or type(error).__name__}  # no fault of the page
-        body = found if isinstance(found, bytes) else json.dumps(found).encode()
+                body, kind = self._found(self._parts[2])
+            except REFUSED as error:
+                body = words(error).encode()
+        self.connection.settimeout(self.server.seconds)
         self.send_response(status)
-        own = {"Content-Type": kind, "Content-Length": str(len(body)), "Connection": "close"}
-        own["Content-Security-Policy"] = POLICY.format(nonce=nonce)
-        for name, value in (HEADERS | own).items():
+        for name, value in HEADERS.items():
             self.send_header(name, value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         with suppress(OSError):  # of who does not wait for the answer
             self.wfile.write(body)
 
-    def _refused(self, known: Sequence[str]) -> tuple[int, str] | None:
+    def _refused(self, known: Collection[str]) -> tuple[int, str] | None:
         """Why this is not answered: another host's name, no token, not from the page, unknown."""
         parts, token = self._parts, self.server.token
         if self.headers.get("Host") not in self.server.hosts:
@@ -314,28 +352,27 @@ class Handler(BaseHTTPRequestHandler):
             self._body = b""
         return None if len(self._body) == length else (400, "the body came in part only")
 
-    def _found(self, name: str, nonce: str) -> tuple[Any, str]:
+    def _found(self, name: str) -> tuple[bytes, str]:
         """What is answered, and its type."""
-        session, asked = self.server.session, self._query
-        if name in TAKEN:
-            office = session.planned()
-            if name == "report.html":
+        session, fault = self.server.session, ""
+        if name == "page.js":
+            return SCRIPT, ASKED[name]
+        if name == "report.html":
+            with session.planned() as office:
                 return office.report().html().encode(), HTML
-            return office.xlsx(), TAKEN[name]
-        if name == "":
-            return page(self.server.token, nonce).encode(), HTML
-        if name == "plan":
-            return session.planned().shown, JSON
-        for wanted in {"file": ("kind", "name"), "cost": ("kind", "who")}.get(name, ()):
-            if wanted not in asked:
-                raise ValueError(f"the address lacks {wanted}")
-        if name == "file":
-            return session.put(asked["kind"][0], asked["name"][0], self._body), JSON
-        if name == "cost":
-            return session.cost(asked["kind"][0], asked["who"]), JSON
-        if name in EXPECTED:
-            return getattr(session, name)(sent(name, self._body)), JSON
-        return session.state(), JSON
+        if name == "pairs.xlsx":
+            with session.planned() as office:
+                return office.xlsx(), ASKED[name]
+        if self.command == "POST":
+            try:
+                if name == "file":
+                    session.file(self._query, self._body)
+                else:
+                    sent = parse_qs(self._body.decode(), keep_blank_values=True)
+                    getattr(session, name)(Form(sent))
+            except REFUSED as error:
+                fault = words(error)
+        return session.page(fault), HTML
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: addresses hold the token."""
@@ -355,53 +392,36 @@ class Server(ThreadingHTTPServer):
         self.hosts = {f"{name}:{self.server_port}" for name in (HOST, "localhost")}
         self.seconds, self.most = seconds, most
         self._turn = threading.Lock()
-        self._open: dict[socket.socket, float] = {}  # until when its request must have arrived
+        self._waiting: dict[socket.socket, None] = {}  # for their requests, the oldest first
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """A thread for a connection; where there are too many, the longest waiting one ends."""
+        """A thread for a connection; where too many wait, the longest waiting one ends."""
         with self._turn:
-            oldest = min(self._open, key=self._open.__getitem__) if self._open else request
-            full = len(self._open) >= self.most
-            refused = full and self._open[oldest] == NEVER  # all are being answered
-            if full and not refused:
-                del self._open[oldest]
-                _end(oldest)
-            if not refused:
-                self._open[request] = time.monotonic() + self.seconds
-        if refused:
-            self.close_request(request)
-        else:
-            super().process_request(request, client_address)
+            self._waiting[request] = None
+            if len(self._waiting) > self.most:
+                oldest = next(iter(self._waiting))
+                del self._waiting[oldest]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # which wakes the thread that waits for it
+        super().process_request(request, client_address)
 
-    def received(self, request: socket.socket) -> None:
+    def arrived(self, request: socket.socket) -> None:
         """All of a request is here, and its answer may take as long as it takes."""
         with self._turn:
-            if request in self._open:
-                self._open[request] = NEVER
-
-    def service_actions(self) -> None:
-        """End connections whose request does not arrive in time, however slowly it drips."""
-        with self._turn:
-            for request in [r for r, until in self._open.items() if until < time.monotonic()]:
-                del self._open[request]
-                _end(request)
+            self._waiting.pop(request, None)
 
     def shutdown_request(self, request: Any) -> None:
         """End a connection; what its client still sends is read for a moment.
 
         Else the system would answer it with a reset, which can overtake the answer.
         """
+        self.arrived(request)
         end = time.monotonic() + min(self.seconds, LATER)
-        with self._turn:
-            if request in self._open:
-                self._open[request] = end
         with suppress(OSError):
             request.shutdown(socket.SHUT_WR)
             request.settimeout(min(self.seconds, LATER) / 4)
             while time.monotonic() < end and request.recv(1 << 16):
                 pass
-        with self._turn:
-            self._open.pop(request, None)
         self.close_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -415,16 +435,10 @@ class Server(ThreadingHTTPServer):
         return f"http://{HOST}:{self.server_port}/{self.token}/"
 
 
-def _end(request: socket.socket) -> None:
-    """Wake the thread that waits for a client."""
-    with suppress(OSError):
-        request.shutdown(socket.SHUT_RDWR)
-
-
 def serve(folder: str, port: int = 0, ready: Callable[[str], None] = print) -> None:
     """Serve a project's folder until Ctrl-C; ``ready`` is told the address."""
-    page("", "")  # or what is missing for it is named at once
     with Server(Project.own(folder), port) as server:
+        server.session.page()  # or what is missing for it is named at once
         ready(server.address)
         with suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -165,26 +165,22 @@ class Desk:
     def __init__(self, client, office, rooms=False):
         self.client, self.office = client, office
         self.locks, self.apart = {}, []  # (who shares: the room or None)
-        client.json("file?kind=people&name=people.tsv", office.people().encode())
-        client.json("file?kind=pairs&name=pairs.tsv", office.shared().encode())
+        client.drop("people", office.people().encode())
+        client.drop("pairs", office.shared().encode())
         if rooms:
             lines = [f"room\tsize\t{office.header}"]
             for letter, (text,) in zip("AB", office.blocks, strict=True):
                 sizes = enumerate([4, 4, 1, *[2] * 12])
                 lines += [f"{letter}{k}\t{size}\t{text}" for k, size in sizes]
-            client.json("file?kind=rooms&name=rooms.tsv", "\n".join(lines).encode())
+            client.drop("rooms", "\n".join(lines).encode())
         self.learn(planned="2")
 
     def learn(self, **more):
-        state = self.client.json("state")
-        told = {"roles": state["roles"], "planned": state["planned"]} | more
-        self.client.json("choose", told)
-        self.client.json("fit", {})
-        assert self.client.wait()["fault"] == ""
+        assert self.client.learn(**more)["fault"] == ""
 
     def plan(self):
         """The answer, and everybody's home (who shares, or one alone): its room."""
-        found = self.client.json("plan")
+        found = self.client.plan()
         return found, {frozenset(home["who"]): home["room"] for home in found["homes"]}
 
     def fits(self, who):
@@ -206,14 +202,14 @@ class Desk:
             assert not any(two <= home for home in homes)
         if not self.locks and not self.apart:
             return
-        found = [d for d in self.client.json("state")["decisions"] if d["kind"] != "together"]
+        found = [d for d in self.client.state()["decisions"] if d.kind != "together"]
         assert len(found) == len(self.locks) + len(self.apart)
         for kinds, made in ((("require", "fixed"), self.locks), (("forbid",), self.apart)):
             for who in made:
-                mine = [d for d in found if d["kind"] in kinds and set(d["who"]) == who]
+                mine = [d for d in found if d.kind in kinds and set(d.who) == who]
                 assert len(mine) == 1, (who, found)
                 fits = who <= set(self.office.new) if made is self.apart else self.fits(who)
-                assert (mine[0]["why"] is None) == fits
+                assert (mine[0].why is None) == fits
 
     def act(self, rng):
         """One thing that an office does, drawn."""
@@ -225,19 +221,19 @@ class Desk:
             given = [one for one in plan["homes"] if len(one["who"]) > 1 or one["room"]]
             home = given[int(rng.integers(len(given)))]
             who = frozenset(home["who"])
-            told = {"kind": "unlock" if home["locked"] else "lock", "who": home["who"][:1]}
+            told = {"unlock" if home["locked"] else "lock": home["who"][0]}
             if home["locked"]:
-                self.client.json("change", told)
+                self.client.send("change", told)
                 self.locks = {own: r for own, r in self.locks.items() if not own <= who}
                 return
             if any(who & own or home["room"] in (r or "-",) for own, r in self.locks.items()):
                 assert "locked" in self.client.refused("change", told)  # what does not fit now
                 return
-            made = self.client.json("state")["decisions"]
-            if any(d["kind"] == "together" and d["why"] and who & set(d["who"]) for d in made):
+            made = self.client.state()["decisions"]
+            if any(d.kind == "together" and d.why and who & set(d.who) for d in made):
                 assert "were put together: let that go" in self.client.refused("change", told)
                 return
-            self.client.json("change", told)
+            self.client.send("change", told)
             self.locks[who] = home["room"]
         elif kind in ("apart", "together", "swap"):
             two = frozenset(map(str, rng.choice(sorted(people), 2, replace=False)))
@@ -249,13 +245,11 @@ class Desk:
             self.change(kind, two, homes)
         elif kind == "undo":
             if self.locks or self.apart:
-                found = self.client.json("undo", {})["decisions"]
+                found = self.client.send("undo")["decisions"]
                 self.locks = {
-                    frozenset(d["who"]): d["room"]
-                    for d in found
-                    if d["kind"] in ("require", "fixed")
+                    frozenset(d.who): d.room for d in found if d.kind in ("require", "fixed")
                 }
-                self.apart = [frozenset(d["who"]) for d in found if d["kind"] == "forbid"]
+                self.apart = [frozenset(d.who) for d in found if d.kind == "forbid"]
         else:
             self.correct(kind, rng, list(people))
 
@@ -263,27 +257,23 @@ class Desk:
         """(4): the homes that become new are those that were said; and none is locked unasked."""
         locked = {own for who in self.locks if who in homes for own in who}
         told = {"kind": kind, "who": sorted(two)}
-        cost = self.asked(f"cost?kind={kind}&who={told['who'][0]}&who={told['who'][1]}")
-        if "refused" in cost:
-            assert self.client.refused("change", told)
+        if self.client.refused("cost", told):
+            assert self.client.refused("done", kind="")
             assert self.plan()[1] == homes
             return
+        words = self.client.state()["asked"]["words"]
         assert not (two & locked if kind != "apart" else any(two <= who for who in self.locks))
-        self.client.json("change", told)
+        self.client.send("done", kind="")
         after, made = self.plan()
         held = [{*home["who"]} for home in after["homes"] if home["locked"]]
         locks = [who for who in self.locks if self.fits(who)]
         assert all(who in held for who in locks if len(who) > 1)
         assert all(any(who <= home for who in locks) for home in held)
-        said = {who for pair in cost["new"] for who in pair}
+        told = next((line for line in words if line.startswith("New pairs")), "")
+        said = {who for who in self.office.new if who in told}
         assert said == {who for home in set(made) - set(homes) if len(home) > 1 for who in home}
         if kind == "apart" and two not in self.apart:
             self.apart.append(two)
-
-    def asked(self, path):
-        status, found = self.client.ask(path)
-        assert status == 200
-        return json.loads(found)
 
     def correct(self, kind, rng, people):
         """A corrected workbook, dropped again."""
@@ -299,8 +289,8 @@ class Desk:
         else:
             self.office.add(2, int(rng.integers(len(self.office.blocks))))
         rng.shuffle(rows)
-        state = self.client.json("file?kind=people&name=people.tsv", self.office.people().encode())
-        assert state["roles"]["same"] == [self.office.header]
+        state = self.client.drop("people", self.office.people().encode())
+        assert state["roles"]["same"] == (self.office.header,)
         self.learn()
 
 
@@ -340,23 +330,19 @@ def test_the_page_stops_a_plan_until_somebody_decides(kind, tmp_path):
     rng = np.random.default_rng(7)
     office = Office(rng, kind, "I am …")
     with page(tmp_path) as client:
-        client.json("file?kind=people&name=people.tsv", office.people().encode())
-        state = client.json("file?kind=pairs&name=pairs.tsv", office.shared().encode())
-        assert (state["roles"]["same"] == ["I am …"]) == (kind not in ("spelled", "case"))
+        client.drop("people", office.people().encode())
+        state = client.drop("pairs", office.shared().encode())
+        assert (state["roles"]["same"] == ("I am …",)) == (kind not in ("spelled", "case"))
         roles = state["roles"] | {"same": []}
-        desk = Desk.__new__(Desk)
-        desk.client = client
-        desk.learn(roles=roles, planned="2")
-        said = client.refused("plan")
+        said = client.learn(roles, planned="2")["fault"]
         assert "I am …" in said
         assert f" of {len(office.pairs)} " in said
-        state = client.json("state")
+        state = client.state()
         found = [f for f in state["findings"] if "I am …" in f["words"]]
         assert any(f["kind"] == "fault" for f in found)
         assert "I am …" in state["agreeing"]
-        desk.learn(roles=roles | {"mix": ["I am …"]}, planned="2")
-        _, homes = desk.plan()
-        assert crossing(office, [tuple(home) for home in homes])
+        state = client.learn(roles | {"mix": ["I am …"]}, planned="2")
+        assert crossing(office, [tuple(home["who"]) for home in state["plan"]["homes"]])
 
 
 def test_a_renamed_column_is_listed_and_comes_back(tmp_path):
@@ -364,24 +350,24 @@ def test_a_renamed_column_is_listed_and_comes_back(tmp_path):
     office = Office(np.random.default_rng(3), "two", "Geschl.")
     with page(tmp_path) as client:
         desk = Desk(client, office)
-        before = client.json("state")["roles"]
-        client.json("choose", {"roles": before | {"protected": ["q1"]}, "planned": "2"})
+        before = client.state()["roles"]
+        client.learn(before | {"protected": ["q1"]}, planned="2")
         for row in office.rows:
             row["Gender"], row["tidy"] = row.pop("Geschl."), row.pop("q1")
         office.header = "Gender"
-        state = client.json("file?kind=people&name=people.tsv", office.people().encode())
-        gone = {d["who"][0]: d["why"] for d in state["decisions"] if d["kind"] == "column"}
+        state = client.drop("people", office.people().encode())
+        gone = {d.who[0]: d.why for d in state["decisions"] if d.kind == "column"}
         assert set(gone) == {"Geschl.", "q1"}
         assert all(gone.values())
-        assert state["roles"]["same"] == ["Gender"]
+        assert state["roles"]["same"] == ("Gender",)
         desk.learn()
         desk.holds()
         for row in office.rows:
             row["Geschl."], row["q1"] = row.pop("Gender"), row.pop("tidy")
         office.header = "Geschl."
-        state = client.json("file?kind=people&name=people.tsv", office.people().encode())
+        state = client.drop("people", office.people().encode())
         assert "Geschl." in state["roles"]["same"]
-        assert state["roles"]["protected"] == ["q1"]
+        assert state["roles"]["protected"] == ("q1",)
 
 
 def test_columns_that_pairs_do_not_agree_in_stop_no_plan(tmp_path, capsys):

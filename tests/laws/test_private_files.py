@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import threading
 import time
 import urllib.request
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from mlestruct.roommates.server import Server
 from mlestruct.storage.files import save
 from mlestruct.storage.lock import Lock
 from mlestruct.tables import write_csv
+from tests.serve.test_server import form
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="rights of others are a matter of POSIX")
 
@@ -64,18 +65,13 @@ def session(folder):
             assert open_to_others(folder) == [], path
             return found
 
-        def told(path, body=None):
-            found = json.loads(ask(path, None if body is None else json.dumps(body).encode()))
-            assert "refused" not in found, (path, found)
-            return found
-
         for kind, text in tables().items():
-            assert b"refused" not in ask(f"file?kind={kind}&name={kind}.csv", text)
-        told("choose", {"roles": told("state")["roles"], "planned": "2"})
-        told("fit", {})
-        while told("state")["running"]:
+            ask(f"file?kind={kind}&name={kind}.csv", text)
+        ask("learn", urlencode(form(server.session.state()) | {"planned": "2"}, True).encode())
+        while server.session.state()["running"]:
             time.sleep(0.02)
-        told("change", {"kind": "lock", "who": told("plan")["homes"][0]["who"][:1]})
+        who = server.session.state()["plan"]["homes"][0]["who"][0]
+        ask("change", f"lock={who}".encode())
         for name in ("pairs.xlsx", "report.html"):
             ask(name)
         server.shutdown()

@@ -21,6 +21,7 @@ def no_jinja(monkeypatch):
         return None if name == "jinja2" else found(name, *more)
 
     monkeypatch.setattr(report, "find_spec", without)
+    report._template.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
 
 

@@ -19,12 +19,13 @@ def effects_of(*spans):
 
 
 def test_text_stays_text_wherever_it_stands(parsed):
-    home = {"group": NASTY, "who": [NASTY], "room": NASTY, "pairs": []}
-    given = {"headline": [NASTY], "homes": [home], "shown": str, "notes": [NASTY]}
+    pair = {"title": NASTY, "probable": NASTY, "reasons": [NASTY], "near": []}
+    home = {"group": NASTY, "title": NASTY, "pairs": [pair]}
+    given = {"headline": [NASTY], "homes": [home], "notes": [NASTY]}
     html = rendered("report.html", certificate={"withheld": NASTY}, sizes=[(NASTY, 1)], **given)
     read = parsed(html)
     assert "script" not in read.tags
-    assert " ".join(read.words).count(NASTY.replace("\u202e", "\\u202e")) == 7
+    assert " ".join(read.words).count(NASTY.replace("\u202e", "\\u202e")) == 8
     assert "\u202e" not in html
     assert not {"link", "img", "iframe", "object"} & set(read.tags)
 

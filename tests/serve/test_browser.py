@@ -82,7 +82,7 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
             browser.wait("return document.querySelectorAll('#decisions li').length === 0")
             assert {frozenset(home) for home in _homes(browser)} == set(map(frozenset, homes))
             browser.type("#rules", str(files / "people.csv"))  # no rules: refused on the page
-            browser.wait("return document.querySelector('[data-kind=rules] .said.fault')")
+            browser.wait("return document.querySelector('#said-rules.fault')")
             wide = "const r = document.documentElement; return r.scrollWidth - r.clientWidth"
             assert browser.run(wide) == 0
             assert browser.log() == []
@@ -138,7 +138,7 @@ def test_from_serve_to_a_plan_within_a_minute(workbook, tmp_path, cold) -> None:
             _picture(browser, (1280, 1000), "columns", "columns")
             _press(browser, "learn")
             if cold:
-                browser.wait("return !document.getElementById('bar').hidden", 10)
+                browser.wait("return document.getElementById('bar')", 10)
                 _picture(browser, (1280, 1000), "learning", "learn")
             browser.wait("return document.querySelectorAll('.card').length === 100", 240)
             seconds = time.monotonic() - began
@@ -172,8 +172,8 @@ def _drop(browser: Browser, kind: str, path: Path) -> None:
     """A file into its field, until the page says how it was read."""
     browser.type(f"#{kind}", str(path))
     browser.wait(
-        f"const said = document.querySelector('[data-kind={kind}] .said').textContent;"
-        f"return said && said !== {PAGE['loading']!r}"
+        f"const said = document.getElementById('said-{kind}').textContent;"
+        "return said && said !== 'reading …'"
     )
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from mlestruct.roommates.project import Project
 from mlestruct.roommates.server import Server
-from mlestruct.roommates.words import PAGE
 from tests.laws.test_office_decisions import Office, crossing
 from tests.serve.webdriver import Browser
 
@@ -26,22 +25,21 @@ class Page:
     def drop(self):
         """Drop both tables as they are now, and wait until the columns are there."""
         for kind, path in zip(("people", "pairs"), self.office.files(self.folder), strict=True):
-            self.browser.run(f"document.getElementById({kind!r}).onclick()")
             self.browser.type(f"#{kind}", path)
-            said = f"document.querySelector('[data-kind={kind}] .said').textContent"
-            self.browser.wait(f"return {said} && {said} !== {PAGE['loading']!r}")
+            said = f"document.getElementById('said-{kind}').textContent"
+            self.browser.wait(f"return {said} && {said} !== 'reading …'")
 
     def use(self, column, role):
-        boxes = "[...document.querySelectorAll('[data-column]')]"
-        self.browser.run(f"{boxes}.find(b => b.dataset.column === {column!r}).value = {role!r}")
+        box = f"document.querySelector('[name=\"use:{column}\"]')"
+        self.browser.run(f"{box}.value = {role!r}")
 
     def used(self):
-        boxes = "[...document.querySelectorAll('[data-column]')]"
-        return dict(self.browser.run(f"return {boxes}.map(b => [b.dataset.column, b.value])"))
+        boxes = "[...document.querySelectorAll('[name^=\"use:\"]')]"
+        return dict(self.browser.run(f"return {boxes}.map(b => [b.name.slice(4), b.value])"))
 
     def learn(self):
-        self.browser.run("document.querySelector('#learn').click()")
-        self.browser.wait("return document.querySelector('#learn').disabled", 20)
+        self.browser.run("window.old = document.querySelector('#learn'); window.old.click()")
+        self.browser.wait("return document.querySelector('#learn') !== window.old")
         self.browser.wait("return !document.querySelector('#learn').disabled")
         self.browser.wait("return !document.querySelector('#plan').hidden")
         assert not crossing(self.office, [sorted(home) for home in self.homes()])
@@ -66,7 +64,7 @@ class Page:
         for place, who in zip(("first", "second"), sorted(home), strict=True):
             self.browser.run(f"document.getElementById({place!r}).value = {who!r}")
         self.browser.run("document.getElementById('apart').click()")
-        self.browser.wait("return !document.getElementById('do').hidden")
+        self.browser.wait("return document.getElementById('do')")
         said = self.browser.run("return document.getElementById('cost').textContent")
         assert self.homes() == before
         known = len(self.decisions())
@@ -92,7 +90,7 @@ def test_what_was_decided_on_the_page_outlives_corrected_tables(tmp_path):
             browser.open(server.address)
             page.drop()
             page.use("Geschl.", "same")
-            page.use("q3", "")  # a question that nobody wants to be asked about
+            page.use("q3", "ignore")  # a question that nobody wants to be asked about
             page.learn()
             locked = [sorted(home) for home in sorted(page.homes(), key=sorted)[:3]]
             for a, _ in locked:
@@ -117,7 +115,7 @@ def test_what_was_decided_on_the_page_outlives_corrected_tables(tmp_path):
             office.add(2, 1)
             page.drop()
             assert page.used()["Geschl."] == "same"
-            assert page.used()["q3"] == ""
+            assert page.used()["q3"] == "ignore"
             page.learn()
             holds()
             left = locked[1][0], apart[0][0]  # two people are removed
