@@ -18,7 +18,7 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct.inference.matching import MatchingPrices, Scaling, live_edges
-from mlestruct.native._door import MatchingAim, matching_infer
+from mlestruct.native._door import MatchingAim, MatchingState, matching_infer
 
 QUESTIONS, LEVELS = 14, 5
 SIZES = (400, 1000, 2400)
@@ -54,7 +54,9 @@ def answers(n: int, spread: float) -> tuple[np.ndarray, np.ndarray]:
 def sweeps(structure: ms.Matching, score: np.ndarray, rho: float) -> int:
     """To 1e-8 from a cold start."""
     graph, _, _, centre = live_edges(structure)
-    state, aim = MatchingPrices.cold(graph, 1, rho).native(graph), MatchingAim(rho, 1e-8, 500)
+    cold, aim = MatchingPrices.cold(graph, 1, rho), MatchingAim(rho, 1e-8, 500)
+    sent, mode = cold.sent if cold.sent.size else None, cold.mode.view(np.uint8)
+    state = MatchingState(1, graph.nodes, graph.live, cold.x, sent, mode, np.zeros(5))
     matching_infer(graph, aim, state, score, centre, np.empty(graph.live), np.empty(1))
     return int(state.report[1])
 

@@ -7,12 +7,12 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.engine import Serial
-from mlestruct.inference.matching import MatchingPrices, live_edges
+from mlestruct.inference.matching import live_edges
 from mlestruct.inference.routine import routine
 from mlestruct.learners import mle_struct
 from mlestruct.learning.loop import Loop
 from mlestruct.learning.minimise import likelihood, minimise
-from mlestruct.native._door import MatchingAim, matching_infer
+from mlestruct.native._door import MatchingAim, MatchingState, matching_infer
 from mlestruct.oracle import Counted, resolve
 
 
@@ -64,7 +64,8 @@ def test_scaling_takes_no_more_passes_over_more_people(rng, make):
     for n in (40, 80, 160):
         structure = make(n)
         graph, _, _, centre = live_edges(structure)
-        state, aim = MatchingPrices.cold(graph, 1, 0.5).native(graph), MatchingAim(0.5, 1e-8, 500)
+        x, mode, aim = np.zeros(graph.nodes), np.zeros(1, np.uint8), MatchingAim(0.5, 1e-8, 500)
+        state = MatchingState(1, graph.nodes, graph.live, x, None, mode, np.zeros(5))
         score, tau = rng.standard_normal(structure.size), np.empty(graph.live)
         matching_infer(graph, aim, state, score, centre, tau, np.empty(1))
         assert state.report[0] <= 1e-8

@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8511, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8465, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
         4179,
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1702, r"mlestruct/families/"),
     "extras": (1580, r"mlestruct/"),
 }
-RAW = {"tests": 34109, "benchmarks": 7737}  # all lines, blank ones and comments included
+RAW = {"tests": 34056, "benchmarks": 7739}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

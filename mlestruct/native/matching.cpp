@@ -42,23 +42,6 @@ constexpr int IDLE = 5;         // steps that lower neither value nor error: the
 constexpr double LONGEST = 20.0, FAR = 100.0;  // nats: of a step, and until the kernel is made anew
 constexpr double LITTLE[] = {0.0, 1e-12, 1e-9, 1e-6, 1e-3};  // of the centre, for mending degrees
 
-// A sum and what its rounding has lost (Knuth), of numbers or in eight lanes.
-template <class T>
-struct Compensated {
-    T whole = everywhere<T>(0.0), lost = everywhere<T>(0.0);
-
-    INLINE void add(T term) {
-        const T now = whole + term, part = now - whole;
-        lost = lost + ((whole - (now - part)) + (term - part));
-        whole = now;
-    }
-    double value() const {
-        Compensated<double> all;
-        for (int k = 0; k < EIGHT; ++k) all.add(whole[k]);
-        return all.whole + (all.lost + sum(lost));
-    }
-};
-
 // log(1 - tau), of the equation that tau solves where tau is near one.
 INLINE Row log_off(Row tau, Row log_z, double c) {
     const Row half = row_of(0.5), small = smaller(tau, half), safe = larger(tau, half);
@@ -240,18 +223,17 @@ struct Scaling {
     };
 
     // Every node's sum of tau + slack - 1; the largest, and the dual value. `curvature` becomes
-    // d tau / d log z of the edges, `ground` that of the slacks. The value is summed so that its
-    // last digits, by which steps are judged, are right for 10,000 nodes, too.
+    // d tau / d log z of the edges, `ground` that of the slacks.
     Value evaluate() {
         const Graph &g = at.g;
         const double c = at.c;
-        Compensated<Row> terms;
+        Row terms = row_of(0.0);
         double *gap = work.gap, *ground = work.ground;
         if (c == 0.0) {
             sums<true, true>(g, c, at.tau, work.s, gap, ground);
             double all = 0.0;
             for (int64_t v = 0; v < g.nodes; ++v) all += gap[v];
-            terms.add(0.0625 * row_of(all));  // half of it, in eight parts
+            terms = 0.0625 * row_of(all);  // half of it, in eight parts
             each_eight(g, [&](const Eight &e) {
                 e.put(work.curvature, e.edges(at.tau) * e.tails(work.s) * e.heads(work.s));
             });
@@ -263,7 +245,7 @@ struct Scaling {
                 const Row away = select(t < row_of(1.0 - NEAR), 1.0 - t,
                                         smaller(exponential(off), row_of(NEAR)));
                 e.put(work.curvature, t * away / larger(away + c * t, row_of(1e-12)));
-                terms.add(e.only((1.0 - c) * t - c * off));
+                terms = terms + e.only((1.0 - c) * t - c * off);
                 e.add(gap, t);
             });
         }
@@ -282,10 +264,10 @@ struct Scaling {
             }
             store(gap + v, error);
             store(ground + v, single / row_of(at.rho));
-            terms.add(select(real, term, zero));
+            terms = terms + select(real, term, zero);
             worst = larger(select(real, magnitude(error), zero), worst);
         }
-        return {largest(worst), terms.value()};
+        return {largest(worst), sum(terms)};
     }
 
     // Newton's direction at the last evaluation, into work.p; return the turns it took.
@@ -338,7 +320,7 @@ struct Scaling {
             double far = 0.0;
             for (int64_t v = 0; v < n; ++v) far = larger(far, magnitude(work.p[v]));
             double step = smaller(1.0, LONGEST / larger(far, LEAST));
-            const double little = 1e-14 * magnitude(now.value);
+            const double little = 1e-13 * magnitude(now.value);
             bool found = false;
             Value fresh{};
             for (int half = 0; half < 30 && !found; ++half) {
@@ -446,15 +428,6 @@ struct Repair {
             const double lack = larger(1.0 - own, 0.0) / left;
             for (int64_t j = 0; j < columns; ++j) row[j] = row[j] * times[j] + lack * room[j];
         }
-    }
-
-    // Every edge divided by the larger degree of its ends: enough where nodes may stay single.
-    void shrink() const {
-        product<true, true>(g, tau, work.one, work.y);
-        each_eight(g, [&](const Eight &e) {
-            const Row most = larger(larger(e.tails(work.y), e.heads(work.y)), row_of(1.0));
-            e.put(tau, e.edges(tau) / most);
-        });
     }
 
     // tau_e (1 + p_u + p_v) with the right degrees, by conjugate gradients. The system
@@ -565,15 +538,8 @@ double reachable(const double *score, int64_t live, double residual) {
 }
 
 void mend(const Graph &g, Work &work, double *tau, const double *centre) {
-    bool some = false;
-    for (int64_t v = 0; v < g.nodes; ++v) some = some || g.strict[v];
     const Repair repair{g, work, tau, centre};
-    if (g.rows > 0 && g.strict[0])
-        repair.fill_table();
-    else if (some)
-        repair.balance();
-    else
-        repair.shrink();
+    g.rows > 0 && g.strict[0] ? repair.fill_table() : repair.balance();
 }
 
 status matching_infer(const Graph *graph, const matching_aim *aim, const matching_state *state,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mlestruct as ms
-from mlestruct.inference.matching import MatchingPrices, Scaling, live_edges
-from mlestruct.native._door import MatchingAim, matching_infer
+from mlestruct.inference.matching import Scaling, live_edges
+from mlestruct.native._door import MatchingAim, MatchingState, matching_infer
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from tests.laws.linkage import linkage, mild, peaked, tied
@@ -21,11 +21,12 @@ WIDTH = 1e-6
 def counted(structure, score, rho):
     """(Newton steps, most turns of conjugate gradients in one) of a cold start."""
     graph, edge, _, centre = live_edges(structure)
-    state = MatchingPrices.cold(graph, 1, 0.5).native(graph)
+    x, mode, report = np.zeros(graph.nodes), np.zeros(1, np.uint8), np.zeros(5)
+    state = MatchingState(1, graph.nodes, graph.live, x, None, mode, report)
     given = score if edge is None else score[edge]
     aim, tau = MatchingAim(rho, 1e-11, 10_000), np.empty(graph.live)
     matching_infer(graph, aim, state, given, centre, tau, np.empty(1))
-    return state.report[3:]
+    return report[3:]
 
 
 def check(structure, score, rho=0.5, steps=40, turns=200, seconds=1.0):

@@ -21,7 +21,6 @@ import numpy as np
 from mlestruct.errors import Infeasible
 from mlestruct.inference.exact import exact
 from mlestruct.inference.routine import routine
-from mlestruct.native._door import exponentials, logarithms
 from mlestruct.oracle import load
 from mlestruct.structures import BipartiteMatching, FactorGraph, Matching, Paths
 from mlestruct.structures.base import Array
@@ -90,13 +89,6 @@ SOLVERS = {
 }
 
 
-def numbers(rng: Rng, n: int) -> Iterator[Array]:
-    for function, given in ((exponentials, scores(rng, n, 700.0)), (logarithms, rng.random(n))):
-        out = np.empty(n)
-        function(n, given, out)
-        yield out
-
-
 def inferred(structure: FactorGraph | Matching, rng: Rng, scale: float) -> Iterator[Array]:
     batch = Batch.of(structure, count=2)
     given = scores(rng, batch.size, scale)
@@ -126,7 +118,7 @@ def broken(structure: Matching, rng: Rng) -> Iterator[Array]:
 def workloads(n: int) -> dict[str, Callable[[Rng], Iterator[Array]]]:
     """Every workload at a size, by name."""
     made = {name: make(n) for name, make in STRUCTURES.items()}
-    found: dict[str, Callable[[Rng], Iterator[Array]]] = {"numbers": lambda rng: numbers(rng, n)}
+    found: dict[str, Callable[[Rng], Iterator[Array]]] = {}
     for name, s in made.items():
         for scale in (1.0, 8.0):
             found[f"marginals: {name}, {scale}"] = lambda r, s=s, c=scale: inferred(s, r, c)
