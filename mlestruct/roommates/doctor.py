@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from mlestruct.roommates import frames
 from mlestruct.roommates.frames import Column, Table, number, shown, suspects, written
-from mlestruct.roommates.observed import KEPT, Leak, homes_of, leaks, read_pairs
+from mlestruct.roommates.observed import KEPT, Agreement, homes_of, leaks, read_pairs
 from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.project import Settings
-from mlestruct.roommates.questionnaire import some
-from mlestruct.roommates.words import CROSSED, FINDINGS
+from mlestruct.roommates.words import FINDINGS
 from mlestruct.structures.base import Ints
 
 PAIRS_PER_WEIGHT = 5  # fewer say little: docs/roommates.md
@@ -111,7 +110,8 @@ def examine(
     found, general = Findings(), Findings()
     told = _introduced(tables, told or Settings(), found)
     for k, table in enumerate(tables):
-        _any_table(k, table, general)
+        general += [] if len(table) else [Finding("empty", k, {})]
+        general.refused(k, table.mixed.values())
     people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
     if people is None:
         if tables:
@@ -140,7 +140,10 @@ def examine(
     proposed = _with_roles(coded, taken, {leak.column for leak in leaking}, told)
     proposed = proposed if chosen else replace(proposed, missing="neutral")
     _answers(people, coded, taken, proposed, found)
-    _leaks(people, everybody, leaking, pairs, told, found)
+    found += [
+        Finding("leak" if one.few else "rule", people, {"column": one.column, "agreed": one})
+        for one in leaking
+    ]
     if not proposed.asked:
         found.add("no questions", people)
     if shares:
@@ -173,19 +176,6 @@ def _introduced(tables: Sequence[Table], told: Settings, found: Findings) -> Set
             told = replace(told, **{way: columns})
             found.add(f"{way} taken", 0, columns=", ".join(map(repr, columns)))
     return told
-
-
-def _any_table(number: int, table: Table, found: Findings) -> None:
-    """What is wrong with any table."""
-    if len(table) == 0:
-        found.add("empty", number)
-    found.refused(number, table.mixed.values())
-    whole = [name for name in table.names if name not in table.mixed]
-    first: dict[Any, int] = {}
-    for row, cells in enumerate(zip(*map(table.listed, whole), strict=True)):
-        first.setdefault(cells, row)
-    again = set(range(len(table))) - set(first.values()) if whole else set()
-    found.refused(number, some(f"{table.at(k)} repeats an earlier one" for k in sorted(again)))
 
 
 def paired(shares: Sequence[Table], everybody: Table, told: Settings) -> Ints:
@@ -230,7 +220,7 @@ def _with_rules(
     taken = {told.id, *told.room, *told.partner, *told.trust, *told.mix}
     while True:
         leaking = _leaking(everybody, {*taken, *told.groups}, pairs, told)
-        rules = [leak.agreed for leak in leaking if leak.rule and leak.agreed and leak.agreed.whole]
+        rules = [one for one in leaking if one.whole and not one.few]
         if not rules:
             return told
         order = [(r.agree / r.pairs, bool(GROUPS.fullmatch(r.column.casefold()))) for r in rules]
@@ -248,7 +238,7 @@ def _is_cohort(people: Table, name: str, done: NDArray[np.bool_]) -> bool:
     return several and all(share in (0, 1) or share >= KNOWN for share in shares)
 
 
-def _leaking(people: Table, taken: Collection[str], pairs: Ints, told: Settings) -> list[Leak]:
+def _leaking(people: Table, taken: Collection[str], pairs: Ints, told: Settings) -> list[Agreement]:
     free = {name: people.columns[name] for name in people.names if name not in taken}
     return leaks(free, pairs, unchecked(people, told).group_of)
 
@@ -324,34 +314,24 @@ def _answers(
         for value, count in suspects(column).items():
             where = table.at(texts.index(value), name)
             found.add("code", people, column=name, value=value, count=count, where=where)
-        for words in _words_among_numbers(table, name):
-            found.add("word", people, words=words)
+        _words_among_numbers(people, table, name, found)
         if name in told.asked:
             _spellings(people, table, name, found)
         for value, count in counts.items():
             if GONE.fullmatch(value.casefold()):
                 found.add("gone", people, column=name, value=value, count=count)
-        if len(counts) == 1 and sum(counts.values()) > 1:
-            value, most = counts.popitem()
-            found.add("constant", people, column=name, value=value, most=most)
-    for words in _words_among_numbers(table, taken[0]):
-        found.add("odd id", people, words=words)
+    _words_among_numbers(people, table, taken[0], found)
     for name in taken:
         _spellings(people, table, name, found)
 
 
-def _words_among_numbers(table: Table, name: str) -> list[str]:
+def _words_among_numbers(number: int, table: Table, name: str, found: Findings) -> None:
     """A few cells of text in a column of numbers."""
     cells = [(row, v) for row, v in enumerate(table[name].tolist()) if isinstance(v, str)]
     odd = [(row, value) for row, value in cells if not frames.is_number(value)]
-    if len(odd) > (1 - ALMOST) * len(cells):
-        return []
-    known = suspects(table[name])
-    return [
-        f"column {name!r} holds numbers, and {value!r} in {table.at(row, name)}"
-        for row, value in odd
-        if value not in known
-    ][: frames.EACH]
+    known = suspects(table[name]) if len(odd) <= (1 - ALMOST) * len(cells) else [v for _, v in odd]
+    for row, value in [(row, value) for row, value in odd if value not in known][: frames.EACH]:
+        found.add("word", number, column=name, value=value, where=table.at(row, name))
 
 
 def _spellings(people: int, table: Table, name: str, found: Findings) -> None:
@@ -364,42 +344,13 @@ def _spellings(people: int, table: Table, name: str, found: Findings) -> None:
         found.add("spelled", people, column=name, listed=listed, first=first, most=most)
 
 
-def _leaks(
-    number: int,
-    people: Table,
-    leaking: Iterable[Leak],
-    pairs: Ints,
-    told: Settings,
-    found: Findings,
-) -> None:
-    """Columns that say who shares, and those that name the partner beside the one that was told."""
-    for leak in leaking:
-        once = "" if leak.agreed is None or leak.agreed.whole else CROSSED["once"]
-        code = "rule" if leak.rule else "leak"
-        found.add(code, number, column=leak.column, words=leak.words, once=once)
-    ids = [written(who) for who in people.listed(told.id)]
-    for name in people.names:
-        if name not in (told.id, *told.shares) and len(pairs) and name not in people.mixed:
-            cells = [written(value) for value in people.listed(name)]
-            hits = sum(cells[a] == ids[b] or cells[b] == ids[a] for a, b in pairs.tolist())
-            if 2 * hits >= len(pairs):
-                found.add("names partner", number, column=name, hits=hits, pairs=len(pairs))
-
-
 def _groups(number: int, table: Table, told: Settings, pairs: Ints, found: Findings) -> None:
-    """Groups of one, who have nobody to share with, and odd ones, which leave one person over.
-
-    Those of which somebody is paired already are counted only.
-    """
-    done, old = set(np.unique(pairs).tolist()), 0
+    """Odd groups of which nobody shares yet: they leave one person over."""
+    done = set(np.unique(pairs).tolist())
     for group in groups_of(table, told.groups):
         count = len(group.members)
-        if done & set(group.members.tolist()):
-            old += count % 2
-        elif count % 2:
-            found.add("one alone" if count == 1 else "odd", number, group=group.label, count=count)
-    if old:
-        found.add("odd before", number, count=old)
+        if count % 2 and not done & set(group.members.tolist()):
+            found.add("odd", number, group=group.label, count=count)
 
 
 class Who(NamedTuple):

@@ -191,20 +191,19 @@ class RoommateModel(Estimator):
         decided = {*taken, *roles_of(given.names, {"mix": self.mix}, ())}
         columns = {name: given.columns[name] for name in given.names if name not in decided}
         leaking = leaks(columns, observed.rows, everybody.group_of)
-        agreed = tuple(leak.agreed for leak in leaking if leak.agreed is not None)
         asked_of = {asked.column for asked in known}
         odd = [*doubts(given, known), *everybody.notes, *observed.doubts]
-        odd += in_words(leak for leak in leaking if leak.column in asked_of)
+        odd += [in_words(one) for one in leaking if one.column in asked_of]
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=outside())
         notes = [*given.said, *notes, *idle, *odd]
-        notes += in_words(leak for leak in leaking if leak.rule and leak.column not in asked_of)
+        notes += [in_words(o) for o in leaking if not o.few and o.column not in asked_of]
         if not known:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
         found = _examples(everybody, blocks)
         keys = [hall.key[0] for hall in found.X if self.cohort is not None]
         self.cohorts_ = tuple(dict.fromkeys(str(written(key)) for key in keys))
-        self.questions_, self.agreed_, self._noted = known, agreed, (*notes, *left_out)
+        self.questions_, self.agreed_, self._noted = known, tuple(leaking), (*notes, *left_out)
         return found
 
     def taken(self, X: Any, y: Any) -> Given:

@@ -22,11 +22,10 @@ from mlestruct.structures.base import Ints
 
 Larger = Literal["refuse", "leave_out"]
 ANY = object()  # the cohort of a row that names none
-LEAST = 6  # pairs that tell of a room
 MOST = 0.8  # share of pairs that agree
 BY_CHANCE, CROWD = 0.25, 4  # of two people in a group; people who have an answer that few have
 KEPT = 0.95  # the share of pairs that keep a rule
-RULE = 12  # pairs that tell of a rule
+RULE = 12  # pairs that tell of a rule, or of a room
 WOMEN = "f w k female weiblich woman girl frau dame femme mujer femenino donna kobieta vrouw"
 MEN = "m h male mannlich man boy mann herr homme hombre masculino uomo mezczyzna"
 UNLIKELY = log(4000.0)  # chance agrees less often than once in so many columns
@@ -94,7 +93,10 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     pairs = as_table(people.table if given is None else given, columns)
     if given is None and not columns.by_person:
         raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
-    named = _cohorts(pairs, people, columns.cohort)
+    cohort, named = columns.cohort, [ANY] * len(pairs)
+    if cohort is not None and cohort in pairs.names:
+        known = {written(own): own for own in people.table.listed(cohort)}
+        named = [ANY if own is None else known.get(written(own)) for own in pairs.listed(cohort)]
     homes = [home for home in homes_of(pairs, people, columns) if named[home.rows[0]] is not None]
     large = [home for home in homes if len(home.ids) > 2]
     if columns.larger == "refuse":
@@ -105,38 +107,36 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
             for home in large
         ]
         refuse(some(crowds))
-    once: dict[frozenset[int], tuple[Home, tuple[int, int]]] = {}
+    once: dict[frozenset[Any], tuple[Home, list[Any]]] = {}
     strange = []
     for home in [home for home in homes if len(home.ids) == 2]:
-        a, b = (people.known(who) for who in home.ids)
-        for who, row in zip(home.ids, (a, b), strict=True):
-            if row is None:
-                strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
-        if a is not None and b is not None:
-            once.setdefault(frozenset((a, b)), (home, (a, b)))
-    shared = [home for home, _ in once.values()]
+        two = [people.known(who) for who in home.ids]
+        for who in [who for who, row in zip(home.ids, two, strict=True) if row is None]:
+            strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
+        if None not in two:
+            once.setdefault(frozenset(two), (home, two))
     rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
+    shared = [home for home, _ in once.values()]
     places = [_place(pairs, home) for home in shared]
     refuse([*some(strange), *_faults(rows, people, places)])
     crowd, skipped = sum(len(home.ids) for home in large), named.count(None)
     what = "rows" if columns.by_person else "pairs"
-    notes = [f"{crowd} people live in {len(large)} rooms of three or more"] * bool(large)
-    notes += [f"{skipped} {what} are of cohorts that are not in the table of people"] * bool(
-        skipped
+    counts = (
+        (crowd, f"people live in {len(large)} rooms of three or more"),
+        (skipped, f"{what} are of cohorts that are not in the table of people"),
     )
-    said = [named[home.rows[0]] for home in shared]
-    theirs = [people.cohort_of(row) for row in rows[:, 0].tolist()] if columns.cohort else []
     odd = [
-        f"{place}, {columns.cohort} {own} for {other}"
-        for place, own, other in zip(places, said, theirs, strict=False)
-        if own is not ANY and own != other
+        f"{place}, {cohort} {named[home.rows[0]]} for {own}"
+        for place, home, row in zip(places, shared, rows[:, 0].tolist(), strict=True)
+        if cohort and named[home.rows[0]] not in (ANY, own := people.cohort_of(row))
     ]
     doubts = [
-        f"{len(odd)} pairs are said to be of another {columns.cohort} than their people, and count "
-        f"with these (the first: {first})"
+        f"{len(odd)} pairs are said to be of another {cohort} than their people, and count with "
+        f"these (the first: {first})"
         for first in odd[:1]
     ]
-    return Observed(rows, tuple(notes), tuple(doubts))
+    notes = tuple(f"{count} {why}" for count, why in counts if count)
+    return Observed(rows, notes, tuple(doubts))
 
 
 def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
@@ -215,14 +215,6 @@ def as_table(given: Any, columns: ColumnNames) -> Table:
     return table({name: [pair[k] for pair in given] for k, name in enumerate(columns.partners[:2])})
 
 
-def _cohorts(pairs: Table, people: People, cohort: str | None) -> list[Any]:
-    """The people's cohort that every row names: None for another one, ANY where it names none."""
-    if cohort is None or cohort not in pairs.names:
-        return [ANY] * len(pairs)
-    known = {written(own): own for own in people.table.listed(cohort)}
-    return [ANY if own is None else known.get(written(own)) for own in pairs.listed(cohort)]
-
-
 def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:
     """Self-pairs, people in two pairs, and pairs across groups."""
     seen: dict[int, int] = {}
@@ -262,10 +254,20 @@ class Agreement(NamedTuple):
     few: bool = False
 
     def __str__(self) -> str:
-        by = f"by chance {100 * self.chance:.0f} in 100 would"
+        by = f"(by chance {100 * self.chance:.0f} in 100 would)"
+        if self.few:
+            return (
+                f"{self.agree} of {self.pairs} pairs have the same {by}, and hardly anybody else "
+                "has it: does it say who shares, such as a room?"
+            )
         several = [", ".join(map(repr, block)) for block in self.blocks if len(block) > 1]
         alike = "" if self.whole or not several else f" where {' and '.join(several)} mean the same"
-        return f"{self.agree} of {self.pairs} pairs agree in it ({by}){alike}"
+        return f"{self.agree} of {self.pairs} pairs agree in it {by}{alike}"
+
+    @property
+    def once(self) -> str:
+        """What is to be done before it can be a rule."""
+        return "" if self.whole else CROSSED["once"]
 
 
 class Crossed(ValueError):
@@ -277,37 +279,22 @@ class Crossed(ValueError):
 
     def words(self, where: str) -> str:
         """What is broken, and how to say in a ``fit`` or on the ``page`` whether it is a rule."""
+        told = CROSSED["found"] + CROSSED[where]
         return "\n".join(
-            (CROSSED["found"] + CROSSED[where]).format(
-                column=agreed.column,
-                agreed=agreed,
-                broken=broken,
-                planned=self.planned,
-                once="" if agreed.whole else CROSSED["once"],
-            )
-            for agreed, broken in self.found
+            told.format(column=one.column, agreed=one, broken=broken, planned=self.planned)
+            for one, broken in self.found
         )
 
 
-class Leak(NamedTuple):
-    """A column, what pairs do in it, whether a rule would explain that, and how far they agree."""
-
-    column: str
-    words: str
-    rule: bool
-    agreed: Agreement | None = None
-
-
-def leaks(columns: Mapping[str, Column], pairs: Ints, group: Ints) -> list[Leak]:
+def leaks(columns: Mapping[str, Column], pairs: Ints, group: Ints) -> list[Agreement]:
     """The columns in which partners agree far more than answers do; rows are people."""
     found = []
     for name, column in columns.items():
         known = ~missing(column)
         told = pairs[known[pairs].all(axis=1)]
-        if len(told) < LEAST:
+        if len(told) < RULE:
             continue
         texts = [str(written(v)) for v in column.tolist()]
-        agreed = _agreement(name, texts, told, group)
         codes = np.unique(texts, return_inverse=True)[1]
         same = codes[told[:, 0]] == codes[told[:, 1]]
         chance = _expected(codes[told], told, group)
@@ -315,14 +302,9 @@ def leaks(columns: Mapping[str, Column], pairs: Ints, group: Ints) -> list[Leak]
         alike = dict(zip(*np.unique(both[known], return_counts=True), strict=True))
         crowd = [alike[own] for own in both[told[same, 0]]]
         if same.mean() >= MOST and chance <= BY_CHANCE and np.median(crowd) <= CROWD:
-            words = (
-                f"{same.sum()} of {len(told)} pairs have the same (by chance {100 * chance:.0f} in "
-                "100 would), and hardly anybody else has it: does it say who shares, such as a "
-                "room?"
-            )
-            found.append(Leak(name, words, False, agreed and agreed._replace(few=True)))
-        elif agreed:
-            found.append(Leak(name, f"{agreed}: is that a rule?", True, agreed))
+            found.append(Agreement(name, (), int(same.sum()), len(told), chance, few=True))
+        elif agreed := _agreement(name, texts, told, group):
+            found.append(agreed)
     return found
 
 
@@ -344,8 +326,8 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
         # neither chance nor a taste explains it: the bound of a binomial tail, exp(−n KL),
         # times the number of ways to join values that were tried (searched, its logarithm)
         apart, share = len(pairs) - agree, agree / len(pairs)
-        few = len(pairs) < RULE or apart > ceil((1.0 - KEPT) * len(pairs))
-        if few or not 0.0 < chance < share or 1.0 - share > RATHER * (1.0 - chance):
+        broken = apart > ceil((1.0 - KEPT) * len(pairs))
+        if broken or not 0.0 < chance < share or 1.0 - share > RATHER * (1.0 - chance):
             return None
         kl = share * log(share / chance)
         kl += (1.0 - share) * log((1.0 - share) / (1.0 - chance)) if apart else 0.0
@@ -420,11 +402,8 @@ def refuse_crossed(agreed: Iterable[Agreement], table: Table, pairs: Ints) -> No
         raise Crossed(found, len(pairs))
 
 
-def in_words(found: Iterable[Leak]) -> list[str]:
-    """As warnings of a fit."""
-    rule = "same={0!r}; if partners may differ, mix={0!r}"
-    return [
-        f"{leak.column}: {leak.words} If so, say "
-        f"{(rule if leak.rule else 'ignore={0!r}').format(leak.column)}"
-        for leak in found
-    ]
+def in_words(one: Agreement) -> str:
+    """As a warning of a fit."""
+    rule = "is that a rule? If so, say same={0!r}; if partners may differ, mix={0!r}"
+    told = f"{one} If so, say ignore={{0!r}}" if one.few else f"{one}: {rule}"
+    return f"{one.column}: {told.format(one.column)}"

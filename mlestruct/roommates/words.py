@@ -82,20 +82,18 @@ SENTENCES: dict[str, dict[str, str | tuple[str, ...]]] = {
             "; for one answer write spelled.{first!r} = {most!r} there, and so for others",
             "; write each of them in one way in the table",
         ),
-        "word": "{words}",
-        "odd id": "{words}: is that a person?",
+        "word": "column {column!r} holds numbers, and {value!r} in {where}: is that an answer, or "
+        "a person?",
         "leak": (
-            "column {column!r}: {words} If so, ",
+            "column {column!r}: {agreed} If so, ",
             "its role is ignore; else write trust = true",
             "it is better not used",
         ),
         "rule": (
-            "column {column!r}: {words} If so, {once}",
+            "column {column!r}: {agreed}: is that a rule? If so, {agreed.once}",
             "list it in same; if partners may differ in it, in differ",
             "use it as a rule; if partners may differ in it, tick that",
         ),
-        "names partner": "column {column!r} names the partner in {hits} of {pairs} pairs; leave it "
-        "out of the answers",
     },
     "puzzle": {
         "no ids": ("no column looks like ids of people", "; name one: id ="),
@@ -125,14 +123,10 @@ SENTENCES: dict[str, dict[str, str | tuple[str, ...]]] = {
         ),
         "gone": "column {column!r}: {count} people are {value!r}; who is not to be planned is "
         "listed by mlestruct roommates change left ID --yes",
-        "one alone": "{group}: one person, who has nobody to share with",
-        "odd": "{group}: {count} people, an odd number, so one of them stays alone",
-        "odd before": "{count} groups of which somebody shares already have an odd number",
+        "odd": "{group}: an odd number of people ({count}), so one of them stays alone",
         "alone": "{alone} of {people} people are in no pair, and nothing is learned from them",
         "few": "{pairs} pairs are few for {questions} questions: at least {least} would tell more; "
         "intervals will be wide",
-        "constant": "column {column!r} is {value!r} for all {most} who answered: it tells nobody "
-        "apart",
     },
 }
 FINDINGS = {
@@ -144,7 +138,7 @@ FINDINGS = {
 CROSSED = {
     "found": (
         "column {column!r}: {agreed}, and {broken} of {planned} planned pairs do not, or are not "
-        "known to: if that is a rule, {once}"
+        "known to: if that is a rule, {agreed.once}"
     ),
     "once": "write each of them in one way and ",
     "fit": "fit with same={column!r}; if partners may differ there, say mix={column!r}",

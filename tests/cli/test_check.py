@@ -32,7 +32,6 @@ def test_every_fault_of_every_table_is_listed(here, capsys):
     order = ["check", "people.csv", "pairs.csv", "--same", "sex"]
     assert main(order) == 1
     shown = capsys.readouterr().out
-    assert "it tells nobody apart" in shown
     assert [line[4:] for line in shown.splitlines() if line.startswith("  ! ")] == [
         "id 2 is in people.csv, line 3 and people.csv, line 4",
         "pairs.csv, line 4: nobody has id 9",

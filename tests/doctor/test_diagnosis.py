@@ -88,7 +88,9 @@ def test_a_line_of_sums_is_no_person(tmp_path):
     path.write_text("id;q1\n1;2\n2;3\n3;1\n4;1\n5;4\nSumme;11\n")
     found = examine([table(path)])
     words = [fault.words for fault in found.faults]
-    assert words == [f"column 'id' holds numbers, and 'Summe' in {path}, line 7: is that a person?"]
+    assert words == [
+        f"column 'id' holds numbers, and 'Summe' in {path}, line 7: is that an answer, or a person?"
+    ]
 
 
 def test_what_is_said_of_pairs():

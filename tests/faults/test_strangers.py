@@ -137,7 +137,7 @@ def test_whole_numbers_with_a_zero_are_whole_numbers(column, file, office):
 
 DOUBTED = [
     (changed("year", "pairs.csv", 0), "2", "1 pairs are said to be of another year.*line 2, year"),
-    (changed("gender", row=2), str.lower, "count as different groups|of different groups"),
+    (changed("gender", row=2), str.lower, "count as different|of different groups"),
 ]
 
 
@@ -157,7 +157,7 @@ def test_a_code_that_nobody_gave_is_said(office):
 def test_a_group_in_two_spellings_is_said_in_a_plan(office):
     office(*FIT)
     changed("gender", row=25)(str.lower)
-    assert "count as different groups" in office(*ASSIGN)[1]
+    assert "count as different" in office(*ASSIGN)[1]
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ ENDS = {  # how ``check`` ends and what it says, where something is to be put ri
     "codes of three kinds": (1, r"'tidy': '\S+', \d times, the first in people\.csv, line \d+"),
     "a partner who is nobody": (1, r"people\.csv, line 2: nobody has id '999'"),
     "a footer": (1, r"people\.csv, line 50"),
-    "everybody twice": (1, r"people\.csv, line 50 repeats an earlier one"),
+    "everybody twice": (1, r"id 100 is in people\.csv, line 2 and people\.csv, line 50"),
     "pairs in one cell": (3, r"who shares; name them"),
     "people in columns": (3, r"do people stand in columns"),
     "nobody has an id": (3, r"ids of people; name one"),
