@@ -10,8 +10,7 @@ from typing import Any
 
 from mlestruct import __version__
 from mlestruct.errors import ConvergenceWarning, refuse_removed, visible
-from mlestruct.roommates.commands import add as add_roommates
-from mlestruct.roommates.options import for_shell, limit_for_shell
+from mlestruct.roommates.commands import add, for_shell
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--version", action="version", version=f"mlestruct {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_roommates(commands)
+    add(commands)
     try:
         written = sys.argv[1:] if arguments is None else arguments
         for words in (written[:1], written[:2]):
@@ -33,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for argument in written:
             refuse_removed(argument.partition("=")[0])
         given = parser.parse_args(arguments)
+        given.typed = ["mlestruct", *written]
         return _heard(given)
     except TimeoutError as error:
         return _refused(for_shell(str(error)))
@@ -53,7 +53,7 @@ def _heard(given: argparse.Namespace) -> int:
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         nonlocal missed
         missed |= issubclass(category, ConvergenceWarning)
-        print(f"mlestruct: warning: {visible(limit_for_shell(str(message)))}", file=sys.stderr)
+        print(f"mlestruct: warning: {visible(for_shell(str(message)))}", file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", ConvergenceWarning)

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import json
+import re
 import shlex
+import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from math import exp
+from itertools import count
+from math import exp, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from mlestruct.results import aligned
-from mlestruct.roommates.options import (
-    COLUMNS,
-    MODEL,
-    PAGE,
-    READING,
-    RULES,
-    SHOWN,
-    add_options,
-    add_reading,
-    for_shell,
-    new_file,
-    new_folder,
-    say,
-    spare,
-    tell,
-)
-from mlestruct.roommates.words import FILE, REPORT
+from mlestruct.errors import HIDDEN, visible
+from mlestruct.results import SHOWN, aligned
+from mlestruct.roommates.words import FILE
 from mlestruct.roommates.words import PAGE as WORDS
 
 if TYPE_CHECKING:
@@ -39,25 +30,187 @@ if TYPE_CHECKING:
     from mlestruct.roommates.model import RoommateModel
     from mlestruct.roommates.office import Office
     from mlestruct.roommates.plan import Explanation
-    from mlestruct.roommates.project import Choices, Decided, Project, Settings
+    from mlestruct.roommates.project import Choices, Decided, Project
     from mlestruct.roommates.report import Report
 
-PAIRS = 20  # of a plan that are printed
+T = TypeVar("T")
+
 FIT = ("alpha", "max_seconds")  # settings of a fit beside columns
+READING = ("decimal", "encoding", "header", "separator")
 TABLES = ("people", "pairs", "rooms", "rules")
+OUT, MODEL, PAGE = "roommates-out", "roommates.npz", "roommates-project"
+CHANGES = {
+    "together": "put two people together",
+    "swap": "each of two people with the other's partner",
+    "apart": "two people who share in no plan",
+    "lock": "a home stays as it is in all later plans",
+    "unlock": "or no longer",
+    "left": "somebody is not planned any more",
+    "back": "let all go that was decided about somebody",
+}
 
 
-def add_part(parts: Any, run: Callable[..., int], words: str, *more: str) -> Any:
-    """A part of ``mlestruct roommates``: the tables it names, and its options."""
-    parser = parts.add_parser(run.__name__.removeprefix("run_"), help=words)
-    for name in ("people", *(name for name in more if name in ("pairs", "person"))):
-        optional: dict[str, Any] = {} if name == "person" else {"nargs": "?"}
-        parser.add_argument(name, metavar="ID" if optional == {} else name.upper(), **optional)
-    add_options(parser, "project", "only", "mix", "json", "model", "max-seconds", "technical")
-    add_options(parser, *(name for name in more if name not in ("pairs", "person")))
-    add_reading(parser)
-    parser.set_defaults(run=run)
-    return parser
+def names(text: str) -> tuple[str, ...]:
+    """``a,b`` as a list; a name that holds a comma stands between double quotation marks."""
+    rows = csv.reader([text], skipinitialspace=True)
+    return tuple(name.strip() for row in rows for name in row if name.strip())
+
+
+def reader(convert: Callable[[str], T], words: str, holds: Any = bool) -> Callable[[str], T]:
+    """What reads an option's text, or says in words what it needs."""
+
+    def read(text: str) -> T:
+        with suppress(ValueError):
+            if holds(found := convert(text)):
+                return found
+        raise argparse.ArgumentTypeError(f"needs {words}, not {text!r}")
+
+    return read
+
+
+def _columns(words: str) -> dict[str, Any]:
+    """An option of names of columns."""
+    return {"type": names, "metavar": "COLUMNS", "help": words}
+
+
+def _two(words: str) -> dict[str, Any]:
+    """An option of two people."""
+    return {"nargs": 2, "action": "append", "default": [], "metavar": "ID", "help": words}
+
+
+def _value(metavar: str, words: str, read: Any = str, default: Any = None) -> dict[str, Any]:
+    """An option of one value."""
+    return {"type": read, "default": default, "metavar": metavar, "help": words}
+
+
+def _choice(words: str, *allowed: str) -> dict[str, Any]:
+    """One of a few words; without it, the project's or the model's own."""
+    return {"choices": allowed, "help": words}
+
+
+def _switch(words: str) -> dict[str, Any]:
+    return {"action": "store_true", "help": words}
+
+
+ALPHA = "ridge (λ/2)‖θ‖² on the weights; of several, held-out cohorts choose (default: 1)"
+alphas = reader(lambda text: [float(number) for number in names(text)], "numbers above 0")
+seconds = reader(float, "a number of seconds, 0 or more", lambda number: number >= 0)
+line = reader(int, "a whole number, 1 or more", lambda number: number > 0)
+port = reader(int, "a whole number from 0 to 65535", lambda number: 0 <= number < 65536)
+OPTIONS: dict[str, dict[str, Any]] = {
+    "alpha": _value("NUMBERS", ALPHA, alphas),
+    "binary": _columns("answers that agree or differ"),
+    "categorical": _columns("answers without an order"),
+    "checkpoint": _value("FILE", "keep the fit there; go on from it where it was ended"),
+    "cohort": _value("COLUMN", "pairs stay within a cohort"),
+    "decimal": _choice("the decimal mark of numbers in files", ".", ","),
+    "encoding": _value("NAME", "of files, such as utf-8, cp1252 or mac_roman"),
+    "forbid": _two("two people who may not share; repeatable"),
+    "force": _switch("overwrite files that are there"),
+    "header": _value("LINE", "the line of column names in files", line),
+    "id": _value("COLUMN", "people's ids (default: id)"),
+    "ignore": _columns("columns to leave out of patterns"),
+    "json": _switch("print one JSON object"),
+    "larger": _choice("what becomes of rooms of three and more", "refuse", "leave_out"),
+    "max-seconds": _value("SECONDS", "end after these with what is found", seconds),
+    "missing": _choice("missing answers: refused, or as average ones", "refuse", "neutral"),
+    "mix": _columns("partners may differ in these, though (nearly) all observed pairs agree"),
+    "model": _value("FILE", f"default: {MODEL}", default=MODEL),
+    "names": _value("COLUMN", "show this column beside ids"),
+    "no-answer": _value("VALUES", "codes for no answer in all columns: 99,-1", names),
+    "no-browser": _switch("only print the address"),
+    "only": _value("COHORTS", "people of these cohorts", names),
+    "ordinal": _columns("answers that are numbers, compared by difference"),
+    "out": _value("FOLDER", f"default: {OUT}, or {OUT}-2 and so on", default=OUT),
+    "partner": _columns("who shares is named in these columns"),
+    "partners": _columns("of ids in a table of pairs (default: id_a,id_b)"),
+    "port": _value("N", "default: any that is free", port, 0),
+    "project": _value("FILE", f"what was decided; default: {FILE}, where it is there"),
+    "protected": _columns("answers that explanations do not itemise"),
+    "require": _two("two people who must share; repeatable"),
+    "room": _columns("who shares has the same room in these columns"),
+    "rooms": _value("ROOMS", "columns room, size, and perhaps fixed"),
+    "rules": _value("RULES", "columns rule (forbid, require or allow), id_a, id_b"),
+    "same": _columns("partners agree in these, such as gender"),
+    "separator": _choice("the sign between cells of files", ",", ";", "|", "tab"),
+    "show-protected": _switch("itemise protected columns"),
+    "strict": _switch("exit with 1 if the fit has not converged"),
+    "technical": _switch("theorems, certificates and scores instead of plain words"),
+    "trust": _columns("answers there are as meant"),
+    "unknown": _choice("answers new since the fit", "refuse", "neutral", "nearest"),
+    "yes": _switch("do it"),
+    "explain partner": _value("ID", "default: the plan's"),
+    "serve project": _value("FOLDER", f"keeps everything; default: {PAGE}", default=PAGE),
+}
+NAMED = "|".join([*(name for name in OPTIONS if " " not in name), "sheet"]).replace("-", "_")
+PYTHON = re.compile(rf"\b({NAMED})=(?:'([^']*)'|(?=([\w(])))?")
+
+
+def for_shell(message: str) -> str:
+    """In the words of the command line: ``missing='neutral'`` is ``--missing neutral``."""
+
+    def option(found: re.Match[str]) -> str:
+        name, quoted, more = found.groups()
+        if quoted and "," in quoted:
+            quoted = f'"{quoted}"'
+        value = f" {shlex.quote(quoted)}" if quoted else " " if more else ""
+        return f"--{name.replace('_', '-')}{value}"
+
+    return re.sub(r"(?<!--)\bmax_seconds\b", "--max-seconds", PYTHON.sub(option, message))
+
+
+def say(given: argparse.Namespace, *lines: object) -> None:
+    """To a person: on the output, or beside it where the output is JSON."""
+    for text in lines:
+        print(visible(str(text)), file=sys.stderr if given.json else sys.stdout, flush=True)
+
+
+def wrapped(text: str, indent: str = "") -> str:
+    """A text on a screen of eighty columns; paths stay whole."""
+    wrapper = textwrap.TextWrapper(78, indent, indent, break_long_words=False)
+    wrapper.break_on_hyphens = False
+    return wrapper.fill(text)
+
+
+def tell(given: argparse.Namespace, **found: Any) -> int:
+    """To a program, one JSON object where it was asked for; all went well."""
+    if given.json:
+        text = json.dumps(plain(found), ensure_ascii=False)
+        print(HIDDEN.sub(lambda sign: json.dumps(sign[0])[1:-1], text))
+    return 0
+
+
+def plain(value: Any) -> Any:
+    """What JSON has words for: named tuples by their fields, and nothing for infinity."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    value = value._asdict() if hasattr(value, "_asdict") else value
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return list(map(plain, value))
+    if isinstance(value, float):
+        return value if abs(value) < inf else None
+    return value if value is None or isinstance(value, (int, str)) else str(value)
+
+
+def spare(place: Path, given: argparse.Namespace) -> None:
+    """A table that was read is never written over, whatever ``--force`` says."""
+    for name in (*TABLES, "model"):
+        own = Path((getattr(given, name) or "").partition("#")[0])
+        both = (name != "model" or given.out) and place.is_file() and own.is_file()
+        if both and place.samefile(own):
+            raise ValueError(f"{place} is a table that this command reads; name another")
+
+
+def new_folder(path: str, force: bool) -> Path:
+    """A folder for results: the one named, or the first of path-2, path-3, … that is empty."""
+    whole = Path(path).absolute() if Path(path).name in ("", "..") else path
+    for number in count(1):
+        place = Path(path if number == 1 else f"{whole}-{number}")
+        if force or not place.exists() or (place.is_dir() and not any(place.iterdir())):
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)  # results are about people
+            return place
+    raise AssertionError("numbers do not end")
 
 
 def project_of(given: argparse.Namespace) -> tuple[Project, Choices]:
@@ -71,15 +224,11 @@ def project_of(given: argparse.Namespace) -> tuple[Project, Choices]:
     choices = project.choices()
     files = {kind: file._replace(name="") for kind, file in choices.files.items()}
     for kind in TABLES:
-        own = getattr(given, kind, None)
-        if own and isinstance(own, str):
+        if own := getattr(given, kind):
             files[kind] = Dropped(own if path.parent == Path() else str(Path(own).absolute()))
     reading = {n: getattr(given, n) for n in READING if getattr(given, n) is not None}
-    separator = reading.get("separator")
-    if separator is not None:
-        reading["separator"] = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
-        if len(reading["separator"]) != 1:
-            raise ValueError(f"--separator is one sign or tab, not {separator!r}")
+    if given.separator == "tab":
+        reading["separator"] = "\t"
     return project, replace(choices, files=files, reading={**choices.reading, **reading})
 
 
@@ -87,87 +236,71 @@ def told_by(given: argparse.Namespace, choices: Choices) -> dict[str, Any]:
     """The settings that options name; they go before those of the project."""
     from mlestruct.roommates.project import WAYS, Settings
 
-    usual, said = Settings(), vars(given)
-    told = {n: said[n] for n in vars(usual) if n != "fit" and said.get(n) is not None}
-    told = {n: tuple(v) if isinstance(v, list) and n != "no_answer" else v for n, v in told.items()}
-    way = next((name for name in WAYS if name in told), None)
-    if way:
-        told |= {name: getattr(usual, name) for name in WAYS if name != way}
-    fit = {name: said[name] for name in FIT if said.get(name) is not None}
+    usual, said = vars(Settings()), vars(given)
+    told = {n: said[n] for n in usual if n != "fit" and said.get(n) is not None}
+    if any(way in told for way in WAYS):
+        told = {way: usual[way] for way in WAYS} | told
+    fit = {name: said[name] for name in FIT if said[name] is not None}
     return told | {"fit": {**(choices.settings.fit if choices.settings else {}), **fit}}
 
 
-def office_of(given: argparse.Namespace, model: RoommateModel | None = None) -> Office:
-    """The tables that a command or its project names, and in a line for each how it was read."""
+def office_of(given: argparse.Namespace, *, fitted: bool = True) -> Office:
+    """The case that a command is about, with its model; how each table was read is said."""
+    from mlestruct.roommates.model import RoommateModel
     from mlestruct.roommates.office import Office
 
     project, choices = project_of(given)
     if "people" not in choices.files:
         raise ValueError(f"name a table of people, or write a project by mlestruct check ({FILE})")
-    if model is not None and given.people:  # whom these are about is not the project's to say
+    model = RoommateModel.load(given.model) if fitted else None
+    if fitted and given.people:  # whom these are about is not the project's to say
         choices = replace(choices, planned=None)
     found = Office(project, choices, told_by(given, choices), model=model, only=given.only)
-    for table in found.tables.values():
-        say(given, *table.said)
-    return found
-
-
-def loaded(given: argparse.Namespace) -> Office:
-    """A model, with what is told of unknown answers, and the tables under its columns."""
-    from mlestruct.roommates.model import RoommateModel
-
-    model = RoommateModel.load(given.model)
-    found = office_of(given, model)
-    model.set_params(max_seconds=given.max_seconds)
-    if "unknown" in found.told or found.choices.settings:
-        model.set_params(unknown=found.settings.unknown)
+    say(given, *(line for table in found.tables.values() for line in table.said))
+    if model is not None:
+        model.set_params(max_seconds=given.max_seconds)
+        if given.unknown or choices.settings:
+            model.set_params(unknown=found.settings.unknown)
     return found
 
 
 def run_fit(given: argparse.Namespace) -> int:
-    """Learn from people and the pairs observed: print the summary, write the model."""
+    """Learn from people and the pairs observed: what was learned, and a model file."""
     from mlestruct.errors import DataWarning
     from mlestruct.roommates.report import untold
 
-    path = new_file(given.model, given.force, [given.people, given.pairs])
-    office = office_of(given)
-    for name, roles in office.columns_gone:
-        if {"same", "cohort"} & set(roles):
-            raise ValueError(
-                f"column {name!r} kept people apart and is in no table now: rename it in "
-                f"{office.project.file}, or take it out there"
-            )
-    for name in office.columns_new:
-        say(given, f"column {name!r} is new: {_used_as(office.settings, name)}")
+    if Path(given.model).exists() and not given.force:
+        raise ValueError(f"{given.model} is there already; name another, or overwrite by --force")
+    spare(Path(given.model), given)
+    office = office_of(given, fitted=False)
+    for severity, words in _changed(office):
+        if severity == "stop":
+            raise ValueError(words)
+        say(given, words)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # the summary's notes say it
+        warnings.simplefilter("ignore", DataWarning)  # the notes say it
         model = office.fit(checkpoint=given.checkpoint)
     summary = model.summary()
-    model.save(path)
-    say(given, summary if given.technical else "\n".join(_learned(model)), f"wrote {path}")
-    named, cohorts = f" --model {path}" if path != MODEL else "", model.cohorts_
-    if set(office.cohorts) <= set(cohorts) and len(cohorts) > 1:
-        fit = f"fit{named} --only {','.join(cohorts[:-1])} --force"
-        judge = f"evaluate{named} --only {cohorts[-1]}"
-        say(given, f"for a fair test: mlestruct roommates {fit}, then mlestruct roommates {judge}")
-    else:
-        say(given, f"to pair people up: mlestruct roommates assign{named}")
-    tell(
+    model.save(given.model)
+    said = {line for table in office.tables.values() for line in table.said}
+    notes = [note for note in model.notes_ if note not in said and not note.startswith("alpha")]
+    say(given, *([summary] if given.technical else [*_learned(model), *notes]))
+    say(given, f"wrote {given.model}", *_next(given, office, model.cohorts_))
+    return tell(
         given,
-        model=path,
+        model=given.model,
         contrasts=list(map(vars, model.told_.rows)),
         unidentified=untold(model),
         notes=model.notes_,
         certificate=model.certificate_,
         alpha=model.alpha_,
     )
-    return 0
 
 
 def _learned(model: RoommateModel) -> list[str]:
     """What was learned, in words."""
     from mlestruct.roommates.report import effect, untold
-    from mlestruct.roommates.words import number
+    from mlestruct.roommates.words import REPORT, number
 
     effects = model.effects()
     sure = [(column, c) for column, c in effects if c.low > 0 or c.high < 0]
@@ -178,30 +311,45 @@ def _learned(model: RoommateModel) -> list[str]:
     ]
     lost = ", ".join((*open_, *untold(model)))
     head = f"learned from {model.told_.units} pairs:" if sure else REPORT["nothing sure"]
-    return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else []), *model.notes_]
+    return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else [])]
 
 
-def _used_as(told: Settings, name: str) -> str:
-    return ", ".join(WORDS[use] for use in told.uses().get(name, ["ignore"]))
+def again(given: argparse.Namespace, command: str, *words: Any) -> str:
+    """Another command about the same tables, project and model, as it can be typed."""
+    typed = ["mlestruct", "roommates", command, *filter(None, [given.people]), *map(str, words)]
+    typed += ["--project", given.project] if given.project else []
+    typed += ["--model", given.model] if given.model != MODEL else []
+    return f"  {shlex.join(typed)}"
+
+
+def _next(given: argparse.Namespace, office: Office, learned: Sequence[str]) -> Iterator[str]:
+    """How to test what was learned, and how to use it: commands that run as they are printed."""
+    others = [cohort for cohort in office.cohorts if cohort not in learned]
+    shared = [cohort for cohort in others if cohort != office.unpaired]
+    if shared or len(learned) > 1:
+        yield "how good it is, on pairs it has not seen:"
+        if not shared:
+            yield "  " + shlex.join([*given.typed, "--only", ",".join(learned[:-1]), "--force"])
+        pairs = filter(None, [given.pairs])
+        yield again(given, "evaluate", *pairs, "--only", ",".join(shared or learned[-1:]))
+    if others or not office.cohorts:
+        yield from ("to pair people up:", again(given, "assign"))
 
 
 def planned_by(given: argparse.Namespace) -> Office:
     """A plan, under what was decided; what does not fit is said."""
     from mlestruct.roommates.rooms import Placed
 
-    office = loaded(given)
+    office = office_of(given)
     if office.skipped:
         learned = ", ".join(office.own.cohorts_ if office.own else ())
         say(given, f"not planned, since learned from: {office.settings.cohort} {learned}")
-
-    def placed(option: str) -> list[Placed]:
-        return [
+    office.rules = {"mix": given.mix or ()}
+    for option in ("forbid", "require"):
+        office.rules[option] = [
             Placed.of([office.id_of(who) or who for who in pair], f"--{option} {' '.join(pair)}")
-            for pair in getattr(given, option)
+            for pair in getattr(given, option) or ()
         ]
-
-    office.rules = {"forbid": placed("forbid"), "require": placed("require")}
-    office.rules["mix"] = given.mix or ()
     gone = len(office.left & set(map(str, office.named("people").listed(office.settings.id))))
     say(given, *([f"{gone} people who left are not planned"] if gone else []))
     say(given, *(_unused(part) for part in office.decided if part.why))
@@ -209,12 +357,17 @@ def planned_by(given: argparse.Namespace) -> Office:
 
 
 def run_assign(given: argparse.Namespace) -> int:
-    """Pair up people: print the plan; write pairs.csv, probabilities.csv and report.html."""
+    """Pair up people: the plan, with pairs.csv, probabilities.csv and report.html."""
     office = planned_by(given)
     report = office.report(protected=given.show_protected)
     plan = report.plan
-    wrote = finish(plan if given.technical else _planned(report), report, given)
-    tell(
+    say(given, plan if given.technical else _planned(report))
+    wrote = finish(given, report)
+    if plan.pairs:
+        only = ["--only", ",".join(given.only)] if given.only else []
+        say(given, "why two people share, and who else would suit:")
+        say(given, again(given, "explain", plan.pairs[0].a, *only))
+    return tell(
         given,
         **{name: getattr(plan, name) for name in ("pairs", "singles", "left_over", "gap")},
         total=plan.objective,
@@ -222,36 +375,34 @@ def run_assign(given: argparse.Namespace) -> int:
         unused=[part for part in office.decided if part.why],
         files=wrote,
     )
-    return 0
 
 
 def _planned(report: Report) -> str:
-    """A plan in words: who shares, and how probable that is."""
+    """A plan in words: who shares, and how probable that is beside chance."""
     from mlestruct.roommates.words import percent
 
     plan = report.plan
+    head = ["person", "with", "probable", "by chance", "group", "room"]
     rows = [
-        (p.a, p.b, percent(p.probability), p.group, *([] if p.room is None else [p.room]))
-        for p in plan.pairs[:PAIRS]
+        (p.a, p.b, percent(p.probability), percent(plan.chance(p.a)), p.group, p.room)
+        for p in plan.pairs
     ]
-    more = len(plan.pairs) - len(rows)
+    roomy = 6 if any(p.room is not None for p in plan.pairs) else 5
+    table = aligned(head[:roomy], [row[:roomy] for row in rows[:SHOWN]])
+    more = [f"  … and {len(rows) - SHOWN} more pairs"] if len(rows) > SHOWN else []
     alone = [f"{s.person} ({WORDS['alone']}, {s.group})" for s in plan.singles]
-    head = ("person", "with", "probable", "group", *(["room"] if rows and len(rows[0]) > 4 else []))
-    table = [aligned(head, rows)] if rows else []
-    table += [f"  … and {more} more pairs"] if more > 0 else []
-    return "\n".join([*report.headline()[:1], *table, *alone, *plan.people.notes])
+    return "\n".join([*report.headline()[:1], table, *more, *alone, *plan.people.notes])
 
 
-def finish(shown: object, report: Report, given: argparse.Namespace) -> list[str]:
-    """Print what was asked for, write the files, say where."""
+def finish(given: argparse.Namespace, report: Report) -> list[str]:
+    """Write the files of a report, and say where."""
     from mlestruct.roommates.report import NO_PAGE
 
     folder = new_folder(given.out, given.force)
-    read = [getattr(given, name, None) for name in (*TABLES, "model")]
     for name in report.files:
-        spare(folder / name, read)
+        spare(folder / name, given)
     paths = list(map(str, report.write(folder)))
-    say(given, shown, "wrote " + ", ".join(paths), *[NO_PAGE] * (len(paths) < len(report.files)))
+    say(given, "wrote " + ", ".join(paths), *[NO_PAGE] * (len(paths) < len(report.files)))
     return paths
 
 
@@ -259,17 +410,17 @@ def run_evaluate(given: argparse.Namespace) -> int:
     """Judge a model on pairs it has not seen; the report has the evaluation."""
     from mlestruct.roommates.report import Report
 
-    office = loaded(given)
+    office = office_of(given)
     people = office.of_cohorts(given.only) if given.only else office.named("people")
     pairs = office.pairs(people)
     shown = {"protected": given.show_protected, "names": given.names, "mix": given.mix or ()}
     report = Report.of(office.model, people, people if pairs is None else pairs, **shown)
     evaluation = report.evaluation
     assert evaluation is not None
-    wrote = finish(evaluation if given.technical else _judged(evaluation), report, given)
+    say(given, evaluation if given.technical else _judged(evaluation))
+    wrote = finish(given, report)
     found = {n: value for n, value in vars(evaluation).items() if n != "calibration"}
-    tell(given, **found, files=wrote)
-    return 0
+    return tell(given, **found, files=wrote)
 
 
 def _judged(found: Evaluation) -> str:
@@ -277,16 +428,19 @@ def _judged(found: Evaluation) -> str:
     from mlestruct.roommates.report import picks
 
     rates = [
-        f"partner among the {k} most probable: {100 * share:.0f} ± {100 * found.top_error[k]:.0f} "
-        f"of 100 ({100 * found.top_random[k]:.0f} by guessing)"
+        f"{'the most probable one' if k == 1 else f'one of the {k} most probable ones'}: "
+        f"{100 * share:.0f} times in 100 (± {100 * found.top_error[k]:.0f}); "
+        f"by guessing {100 * found.top_random[k]:.0f}"
         for k, share in found.top.items()
     ]
+    head = "Somebody's partner is, among all who were possible,"
     few = ["These are too few pairs to compare anything by."] if found.few else []
-    return "\n".join([found.count(), picks(found), *rates, *few, *found.notes])
+    rows = [head, *(f"  {rate}" for rate in rates), *few, *found.notes]
+    return "\n".join([found.count(), wrapped(picks(found)), *rows])
 
 
 def run_explain(given: argparse.Namespace) -> int:
-    """Say why two people are a pair, and who else was near."""
+    """Why two people are a pair, and who else was near."""
     from mlestruct.roommates.words import percent
 
     office = planned_by(given)
@@ -295,56 +449,33 @@ def run_explain(given: argparse.Namespace) -> int:
     found = office.model.explain(plan, person, partner, protected=given.show_protected)
     near = plan.alternatives(person)
     if given.technical:
-        listed = aligned(type(near[0])._fields, near) if near else "  none"
-        say(given, found, f"\nother partners of {person}:", listed)
+        rows = aligned(type(near[0])._fields, near) if near else "  none"
+        say(given, found, f"\nother partners of {person}:", rows)
     else:
-        say(given, *_explained(found), f"others who would suit {person}:")
+        chance = percent(plan.chance(person))
+        say(given, *_explained(found, chance), f"others who would suit {person}:")
         say(given, *(f"  {one.partner}: {percent(one.probability)} probable" for one in near))
-    tell(given, **vars(found), alternatives=near)
-    return 0
+        if near and not given.people:
+            say(given, "what it would cost to put two others together:")
+            say(given, again(given, "change", "together", person, near[0].partner))
+    return tell(given, **vars(found), alternatives=near)
 
 
-def _explained(found: Explanation) -> list[str]:
+def _explained(found: Explanation, chance: str) -> list[str]:
     """Why two people are a pair, in words."""
     from mlestruct.roommates.report import reason
-    from mlestruct.roommates.words import number, percent
+    from mlestruct.roommates.words import REPORT, number, percent
 
     lines = [f"  {reason(part)}" for part in found.contributions if abs(part.contribution) > 0.05]
     if found.withheld:
         lines.append("  " + REPORT["protected sum"].format(factor=number(exp(found.withheld))))
     share = percent(found.probability)
-    head = f"{found.a} and {found.b}: {share} probable; beside an average partner"
+    head = f"{found.a} and {found.b}: {share} probable, {chance} by chance; beside other pairs:"
     return [head, *(lines or ["  nothing speaks much for or against it"])]
 
 
-CHANGES = {
-    "together": "put two people together",
-    "swap": "each of two people with the other's partner",
-    "apart": "two people who share in no plan",
-    "lock": "a home stays as it is in all later plans",
-    "unlock": "or no longer",
-    "left": "somebody is not planned any more",
-    "back": "let all go that was decided about somebody",
-}
-
-
-def add_change(parts: Any) -> None:
-    """The command's options."""
-    parser = parts.add_parser(
-        "change",
-        help="what a change of the plan would cost; with --yes, it holds from now on",
-        description="; ".join(f"{name}: {words}" for name, words in CHANGES.items()),
-    )
-    parser.add_argument("kind", choices=CHANGES)
-    parser.add_argument("who", nargs="+", metavar="ID")
-    add_options(parser, "project", "only", "mix", "json", "model", "max-seconds", "yes")
-    add_options(parser, *RULES[:2])
-    add_reading(parser)
-    parser.set_defaults(run=run_change, people=None, rules=None)
-
-
 def run_change(given: argparse.Namespace) -> int:
-    """Print the cost and the homes that would be new; keep the decision where that was said."""
+    """What a change of the plan would cost; with --yes, it holds from now on."""
     from mlestruct.roommates.project import Project
 
     office = planned_by(given)
@@ -357,27 +488,12 @@ def run_change(given: argparse.Namespace) -> int:
     else:
         lines.append("nothing is changed: the same command with --yes does it")
     say(given, *lines)
-    tell(given, lines=lines, decided=made)
-    return 0
-
-
-def add_check(commands: Any) -> None:
-    """The command's options."""
-    parser = commands.add_parser(
-        "check",
-        help="what is in tables, what is wrong with them, and how to learn from them",
-        description=f"Writes a proposal ({FILE}) where there is none. Exit code 1 if there are "
-        "faults, 3 if the tables are not understood; remarks alone leave it 0.",
-    )
-    parser.add_argument("tables", nargs="*", metavar="TABLE", help="people, pairs, others")
-    add_options(parser, *COLUMNS, "mix", "trust", "project", "json")
-    add_reading(parser)
-    parser.set_defaults(run=run_check)
+    return tell(given, lines=lines, decided=made)
 
 
 def run_check(given: argparse.Namespace) -> int:
-    """A survey and the findings of every table; a proposal where there is none."""
-    from mlestruct.roommates.frames import Surveyed, survey
+    """What is in tables, what is wrong, how to learn; exit 1: faults, 3: not understood."""
+    from mlestruct.roommates.frames import survey
     from mlestruct.roommates.office import opened
     from mlestruct.roommates.project import Dropped
 
@@ -391,28 +507,29 @@ def run_check(given: argparse.Namespace) -> int:
         raise ValueError("name the tables: people, and who shared in earlier years")
     tables = [opened("", path, None, old, **choices.reading) for path in paths]
     say(given, *(line for table in tables for line in table.said))
-    told = told_by(given, choices)
-    _refuse_unknown(told, tables)
-    office, found, order = _examined(project, choices, told, tables)
-    choices = office.choices
+    office, found, order = _examined(project, choices, told_by(given, choices), tables)
     findings = [(order[0], *one) for one in _changed(office)]
+    if len(tables) > 1:
+        findings += [(order[0], "note", _unused(part)) for part in office.decided if part.why]
     findings += [(f.table, f.severity, for_shell(f.words)) for f in found.findings]
     surveys = [survey(table) for table in tables]
-    for number, table in enumerate(tables):
+    for number, (table, rows) in enumerate(zip(tables, surveys, strict=True)):
         say(given, f"{paths[number]}: {len(table)} rows, {len(table.names)} columns")
-        say(given, aligned(Surveyed._fields, surveys[number]))
+        say(given, aligned(type(rows[0])._fields, rows))
         mine = sorted((f for f in findings if f[0] == number), key=lambda f: f[1] == "note")
         say(given, *(f"  {'-' if own == 'note' else '!'} {words}" for _, own, words in mine))
     if old is None:
         files = {kind: Dropped(paths[k]) for kind, k in zip(TABLES, order, strict=False)}
         notes = {row.column: row.values for row in surveys[order[0]]}
         try:
-            project.keep(replace(choices, files=files, planned=office.unpaired), notes)
+            project.keep(replace(office.choices, files=files, planned=office.unpaired), notes)
             say(given, f"wrote what is proposed for every column, to be corrected: {project.file}")
         except (OSError, ValueError) as error:
             say(given, f"no proposal is written: {error}")
-    by = {s: [{"file": paths[k], "words": w} for k, own, w in findings if own == s]
-          for s in ("stop", "puzzle", "note")}  # fmt: skip
+    by = {
+        kind: [{"file": paths[k], "words": w} for k, own, w in findings if own == kind]
+        for kind in ("stop", "puzzle", "note")
+    }
     ready = not by["puzzle"] and not any(f.code == "nobody shares" for f in found.findings)
     words = ["mlestruct", *(["roommates", "fit"] if ready else ["check"])]
     command = shlex.join([*words, *(["--project", given.project] if given.project else [])])
@@ -445,8 +562,14 @@ def _examined(
     """The case, what the doctor says of its tables, and their numbers, that of people first."""
     from mlestruct.roommates.doctor import examine
     from mlestruct.roommates.office import Office
-    from mlestruct.roommates.project import Settings
+    from mlestruct.roommates.project import WAYS, Settings
 
+    known = dict.fromkeys(name for table in tables for name in table.names)
+    for option in ("id", "cohort", "same", *WAYS, "trust", "mix"):
+        named = told.get(option) or ()
+        for name in [named] if isinstance(named, str) else named:
+            if name not in known and named != Settings.partners:
+                raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
     found = examine(tables, Settings(**told)) if choices.settings is None else None
     if found is not None:
         choices, told = replace(choices, settings=replace(found.settings, fit={})), {}
@@ -458,16 +581,16 @@ def _examined(
 
 
 def _changed(office: Office) -> Iterator[tuple[str, str]]:
-    """What in a project does not fit the tables of now: how severe it is, and words."""
+    """Columns of a project that are gone, or new: how severe that is, and words."""
     for name, roles in office.columns_gone:
-        severity = "stop" if {"same", "cohort"} & set(roles) else "note"
         words = WORDS["unfit column"].format(roles=", ".join(WORDS[role] for role in roles))
-        yield severity, f"column {name!r}: {words}"
+        if {"same", "cohort"} & set(roles):
+            words = "it kept people apart and is in no table now: rename it in "
+            words += f"{office.project.file}, or take it out there"
+        yield "stop" if {"same", "cohort"} & set(roles) else "note", f"column {name!r}: {words}"
     for name in office.columns_new:
-        yield "note", f"column {name!r} is new: {_used_as(office.settings, name)}"
-    for part in office.decided if len(office.tables) > 1 else ():
-        if part.why:
-            yield "note", _unused(part)
+        used = ", ".join(WORDS[use] for use in office.settings.uses().get(name, ["ignore"]))
+        yield "note", f"column {name!r} is new: {used}"
 
 
 def _unused(part: Decided) -> str:
@@ -475,29 +598,17 @@ def _unused(part: Decided) -> str:
     return f"{part}. {WORDS['not in use'].format(why=part.why)}"
 
 
-def _refuse_unknown(told: Mapping[str, Any], tables: Sequence[Table]) -> None:
-    """Columns that were named and are in no table."""
-    known = dict.fromkeys(name for table in tables for name in table.names)
-    for option in ("id", "cohort", "same", "room", "partner", "partners", "trust", "mix"):
-        named = told.get(option) or ()
-        usual = option == "partners" and named == ("id_a", "id_b")
-        for name in () if usual else (named,) if isinstance(named, str) else named:
-            if name not in known:
-                raise ValueError(f"no table has a column {name!r}; there are {', '.join(known)}")
-
-
-WIDTH = 78
-STUDENTS = (
+EXAMPLE = (
     "An example: {people} invented students of three years, their answers to {questions} "
-    "questions (bedtime, tidiness, smoking, …), and who shared a room with whom."
+    "questions (bedtime, tidiness, smoking, …), and who shared a room with whom.",
+    "Learning from the {pairs} pairs of years 1 and 2 …",
+    "Pairing up year 3 from its answers alone, then looking who really shared:",
+    "With tables of your own (CSV or Excel): mlestruct check PEOPLE PAIRS",
 )
-LEARNING = "Learning from the {pairs} pairs of years 1 and 2 …"
-PLANNING = "Pairing up year 3 from its answers alone, then looking who really shared:"
-YOURS = "With tables of your own (CSV or Excel): mlestruct check PEOPLE PAIRS"
 
 
-def run_example(given: argparse.Namespace) -> int:
-    """Learn years 1 and 2, pair up year 3, judge it on the pairs that came about."""
+def run_roommates(given: argparse.Namespace) -> int:
+    """Learn who shares with whom, pair up the next cohort; alone: a shipped example."""
     from mlestruct import data
     from mlestruct.roommates.frames import table
     from mlestruct.roommates.model import RoommateModel
@@ -507,33 +618,23 @@ def run_example(given: argparse.Namespace) -> int:
     pairs = table(data.shipped("roommates_pairs.csv"))
     before, after = people.rows(people["year"] < 3), people.rows(people["year"] == 3)
     learned, observed = pairs.rows(pairs["year"] < 3), pairs.rows(pairs["year"] == 3)
-    questions = people.names[4:]  # after id, name, year, gender
-    _say(given, STUDENTS.format(people=len(people), questions=len(questions)))
-    _say(given, LEARNING.format(pairs=len(learned)))
-    model = RoommateModel(cohort="year", same="gender", ordinal=questions, alpha=(1.0, 10.0, 100.0))
+    asked = people.names[4:]  # after id, name, year, gender
+    counts = {"people": len(people), "questions": len(asked), "pairs": len(learned)}
+    first, learning, planning, yours = (wrapped(text.format(**counts)) for text in EXAMPLE)
+    say(given, first, learning)
+    model = RoommateModel(cohort="year", same="gender", ordinal=asked, alpha=(1.0, 10.0, 100.0))
     model.fit(before, learned)
-    _say(given, PLANNING, "")
+    say(given, planning, "")
     report = Report.of(model, after, observed, names="name")
     wrote = list(map(str, report.write(new_folder(given.out, given.force))))
     page = f"The plan with its reasons, to open in a browser: {wrote[-1]}"
     lines = [*report.headline(), page if wrote[-1].endswith("html") else f"{wrote[0]}; {NO_PAGE}"]
-    for line in lines:
-        _say(given, line, indent="  ")
-    _say(given, "", YOURS)
-    tell(given, lines=lines, files=wrote)
-    return 0
-
-
-def _say(given: argparse.Namespace, *lines: str, indent: str = "") -> None:
-    """Lines wrapped to a screen of eighty columns; paths stay whole."""
-    wrapper = textwrap.TextWrapper(WIDTH, indent, indent and indent + "  ")
-    wrapper.break_long_words = wrapper.break_on_hyphens = False
-    for line in lines:
-        say(given, wrapper.fill(line))
+    say(given, *(wrapped(text, "  ") for text in lines), "", yours)
+    return tell(given, lines=lines, files=wrote)
 
 
 def run_serve(given: argparse.Namespace) -> int:
-    """Serve until Ctrl-C."""
+    """A page on this machine, from files to a plan; Ctrl-C ends it."""
     from mlestruct.roommates.server import serve
 
     def ready(address: str) -> None:
@@ -548,30 +649,44 @@ def run_serve(given: argparse.Namespace) -> int:
     return 0
 
 
+USUAL = ("project", "only", "json", "model", "max-seconds", *READING)
+COLUMNS = ("id", "cohort", "same", "mix", "partners", "room", "partner", "larger", "no-answer")
+ROLES = ("ordinal", "binary", "categorical", "ignore", "protected")
+LEARN = ("alpha", "missing", "unknown", "checkpoint", "strict", "force", "technical")
+PLAN = ("mix", "forbid", "require", "rules")
+WRITE = ("technical", "unknown", "names", "show-protected", "out", "force")
+WHY = ("explain partner", "unknown", "show-protected", "technical")
+COMMANDS: dict[Callable[..., int], tuple[tuple[str, ...], tuple[str, ...]]] = {
+    # the tables and people that each names, and its options
+    run_check: (("tables",), (*COLUMNS, "trust", "project", "json", *READING)),
+    run_roommates: ((), ("json", "out", "force")),
+    run_fit: (("people", "pairs"), (*USUAL, *COLUMNS, *ROLES, *LEARN)),
+    run_assign: (("people",), (*USUAL, *PLAN, "rooms", *WRITE)),
+    run_change: (("kind", "who"), (*USUAL, *PLAN[:3], "yes")),
+    run_evaluate: (("people", "pairs"), (*USUAL, "mix", *WRITE)),
+    run_explain: (("people", "person"), (*USUAL, *PLAN, *WHY)),
+    run_serve: ((), ("serve project", "port", "no-browser", "json")),
+}
+NAMES: dict[str, dict[str, Any]] = {
+    "tables": {"nargs": "*", "metavar": "TABLE", "help": "people, pairs, others"},
+    "people": {"nargs": "?", "metavar": "PEOPLE"},
+    "pairs": {"nargs": "?", "metavar": "PAIRS"},
+    "person": {"metavar": "ID"},
+    "kind": {"choices": CHANGES, "help": "; ".join(f"{n}: {told}" for n, told in CHANGES.items())},
+    "who": {"nargs": "+", "metavar": "ID"},
+}
+
+
 def add(commands: Any) -> None:
     """``mlestruct check``, and ``mlestruct roommates`` with its parts."""
-    add_check(commands)
-    parser = commands.add_parser(
-        "roommates",
-        help="learn who shares with whom, pair up the next cohort; alone: a shipped example",
-        description="Without a command: learn two years of a shipped example, predict the third.",
-    )
-    add_options(parser, "json", "out", "force")
-    parser.set_defaults(run=run_example)
-    parts = parser.add_subparsers(metavar="COMMAND")
-    columns = (*COLUMNS, "ordinal", "binary", "categorical", "ignore", "protected")
-    more = ("alpha", "missing", "unknown", "checkpoint", "strict", "force")
-    words = "learn from people and the pairs observed"
-    add_part(parts, run_fit, words, "pairs", *columns, *more)
-    add_part(parts, run_assign, "pair up people", *RULES, "unknown", "rooms", *SHOWN)
-    add_change(parts)
-    words = "judge a model on pairs it has not seen"
-    add_part(parts, run_evaluate, words, "pairs", "unknown", *SHOWN)
-    words = "why two people are a pair, and who else was near"
-    parser = add_part(parts, run_explain, words, "person", *RULES, "unknown", "show-protected")
-    parser.add_argument("--partner", metavar="ID", help="default: the plan's")
-    parser = parts.add_parser("serve", help="a page on this machine, from files to a plan")
-    words = f"keeps everything; default: {PAGE}"
-    parser.add_argument("--project", metavar="FOLDER", default=PAGE, help=words)
-    add_options(parser, "port", "no-browser", "json")
-    parser.set_defaults(run=run_serve)
+    nothing = dict.fromkeys(name.replace("-", "_") for name in (*OPTIONS, *NAMES))
+    for run, (named, options) in COMMANDS.items():
+        command, words = run.__name__.removeprefix("run_"), run.__doc__
+        parser = commands.add_parser(command, help=words, description=words)
+        parser.set_defaults(**nothing | {"run": run})
+        for name in named:
+            parser.add_argument(name, **NAMES[name])
+        for name in options:
+            parser.add_argument(f"--{name.rpartition(' ')[2]}", **OPTIONS[name])
+        if command == "roommates":
+            commands = parser.add_subparsers(metavar="COMMAND")

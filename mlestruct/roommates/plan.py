@@ -211,6 +211,12 @@ class Plan(Shown):
         other = int(pairing.solution.partner[me])
         return None if other < 0 else pairing.ids[other]
 
+    def chance(self, person: Hashable) -> float:
+        """The probability of any one partner, if partners were drawn from the group."""
+        pairing, _ = self.find(person)
+        people = len(pairing.ids)
+        return (people - pairing.singles) / max(people * (people - 1), 1)
+
     def find(self, person: Hashable, where: str = "the plan") -> tuple[Pairing, int]:
         """Somebody's group and number in it."""
         row = self.people.find(person, where)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
-from itertools import pairwise
 from math import exp
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -34,7 +33,7 @@ EACH = 10  # most probable partners of everybody in probabilities.csv
 REASONS, SLIGHT = 2, 0.05  # answers named for and against a pair; |log odds| not worth a word
 NEAR, TOP = 2, 3  # other partners named for a person; answers named on top
 MOST = 6.0  # |log factor| that is drawn; intervals beyond run off the chart
-BASELINES = ("random", "logistic", "score")
+BASELINES = ("random", "logistic")
 SECTIONS = (
     ("plan", "The plan"),
     ("effects", "What matters"),
@@ -286,8 +285,7 @@ def effect(model: RoommateModel, column: str, found: Interval, times: bool = Tru
         key = "same"
     elif name == f"{column} |difference|":
         levels = next(asked.levels for asked in model.questions_ if asked.column == column)
-        steps = {b - a for a, b in pairwise(levels)}
-        key = "per unit" if steps != {1} else "differ" if len(levels) == 2 else "per step"
+        key = "differ" if levels[-1] - levels[0] == 1 else "per step"
     else:
         key = "two answers"
         values["a"], _, values["b"] = name.removeprefix(f"{column} ").partition(" with ")
@@ -296,10 +294,10 @@ def effect(model: RoommateModel, column: str, found: Interval, times: bool = Tru
 
 
 def reason(part: Contribution) -> str:
-    """One answer's share of a pair's odds, in words.
+    """By how much one question makes a pair more likely, in words.
 
     >>> reason(Contribution("tidy", 2, 2, 0.69))
-    'both answer 2 to tidy: 2 times the odds'
+    'both answer 2 to tidy: 2 times as likely'
     """
     factor, column = number(exp(part.contribution)), part.column
     if part.answer_a is None and part.answer_b is None:

@@ -72,11 +72,11 @@ def test_people_are_ids_unless_names_are_asked_for(model, cohorts, words_of):
 
 def test_protected_answers_are_itemised_only_when_asked(model, cohorts, words_of):
     words = words_of(Report.of(model, cohorts[2]))
-    assert not re.search(r"(on|to) q3: [\d.e−]+ times the odds", words)
+    assert not re.search(r"(on|to) q3: [\d.e−]+ times as likely", words)
     assert "because they are protected: q3" in words
     assert "protected answers together" in words
     words = words_of(Report.of(model, cohorts[2], protected=True))
-    assert re.search(r"(on|to) q3: [\d.e−]+ times the odds", words)
+    assert re.search(r"(on|to) q3: [\d.e−]+ times as likely", words)
 
 
 def test_sections_without_content_are_left_out(model, cohorts, parsed, sections):
