@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from mlestruct.errors import refuse_removed, visible
 from mlestruct.estimators import Calibration
 from mlestruct.roommates.evaluation import Evaluation
-from mlestruct.roommates.frames import Column, Surveyed, Table, survey
+from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.model import RoommateModel
 from mlestruct.roommates.pairing import likely, nearest
 from mlestruct.roommates.plan import Contribution, Pair, Plan, Single
@@ -32,17 +32,8 @@ STYLE = (HERE / "style.css").read_text("utf-8")
 EACH = 10  # most probable partners of everybody in probabilities.csv
 REASONS, SLIGHT = 2, 0.05  # answers named for and against a pair; |log odds| not worth a word
 NEAR, TOP = 2, 3  # other partners named for a person; answers named on top
-MOST = 6.0  # |log factor| that is drawn; intervals beyond run off the chart
+FAR = 20.0  # |log factor| beyond which a factor says nothing more
 BASELINES = ("random", "logistic")
-SECTIONS = (
-    ("plan", "The plan"),
-    ("effects", "What matters"),
-    ("evaluation", "How good it is"),
-    ("proof", "How we know"),
-    ("data", "The data"),
-    ("limits", "What it cannot tell"),
-)
-
 NO_PAGE = "report and page need the extra mlestruct[office]: pip install 'mlestruct[office]'"
 
 Name = Callable[[Any], str]
@@ -106,19 +97,18 @@ class Report:
         evaluation = None if pairs is None else model.evaluate(people, pairs)
         return cls(model, people, plan, evaluation, names, protected)
 
-    def write(self, folder: str | os.PathLike[str], each: int | None = EACH) -> list[Path]:
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """The plan (with those who stay single), probabilities, and the page: the paths of these.
 
         The page is left out where Jinja2, of the extra ``office``, is not installed.
-        probabilities.csv has everybody's ``each`` most probable pairs; every pair for None, which
-        is a file of hundreds of megabytes for thousands of people.
+        probabilities.csv has everybody's most probable pairs.
         """
         place = Path(folder)
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         paths = [place / name for name in self.files]
         export_csv(paths[0], self.plan.columns())
         ids = self.people.cells[self.model.id]
-        export_csv(paths[1], likely(ids, self.plan.pairings, None, each))
+        export_csv(paths[1], likely(ids, self.plan.pairings, None, EACH))
         if find_spec("jinja2") is None:
             return paths[:2]
         self.page(paths[2])
@@ -141,31 +131,27 @@ class Report:
     def html(self) -> str:
         """The page."""
         model, plan, found = self.model, self.plan, self.evaluation
-        proof, used = model.certificate_, model.roles_
-        gap = max(plan.gap, 0.0)
+        proof, gap = model.certificate_, max(plan.gap, 0.0)
+        share = f"{number(100 * proof.relative, 1)} % share"
         return rendered(
             "report.html",
             style=STYLE,
             headline=self.headline(),
-            sections=[one for one in SECTIONS if found or one[0] != "evaluation"],
             homes=self.homes(),
             hidden="" if self.protected else ", ".join(model.protected_),
-            effects=_effects(model),
+            effects=[_effect(model, *one) for one in model.effects()],
             untold=", ".join(untold(model)),
             found=found,
-            picks=_picks(found) if found else [],
             top=[
                 (k, _rate(share, found.top_error[k]), percent(found.top_random[k]))
                 for k, share in found.top.items()
             ] if found else [],
             calibration=_calibrated(found.calibration) if found else [],
             certificate=proof,
-            share=_small(proof.relative),
+            share="millionth" if proof.relative < 1e-6 else share,
             gap=f" by more than {number(gap, 1)}" if gap > 1e-6 else "",
             technical=found.notes if found else [],
             sizes=[(pairing.group.label, len(pairing.ids)) for pairing in plan.pairings],
-            fields=Surveyed._fields,
-            columns=[row for row in survey(self.people) if row.column in used],
             notes=model.notes_,
         )  # fmt: skip
 
@@ -218,34 +204,14 @@ def _rate(share: float, error: float) -> str:
     return f"{100 * share:.0f} ± {100 * error:.0f} %"
 
 
-def _small(share: float) -> str:
-    """A share of next to nothing in words."""
-    return "millionth" if share < 1e-6 else f"{number(100 * share, 1)} % share"
-
-
 def picks(found: Evaluation) -> str:
     """How often the right pair is picked, by the model and by simpler rules."""
-    others = [words(f"baseline {n}", share=f"{100 * found.auc[n]:.0f}") for n in BASELINES]
+    shares = {n: f"{100 * area:.0f}" for n, area in found.auc.items()}
+    shares |= {n: f"{shares[n]} ± {100 * error:.0f}" for n, error in found.auc_error.items()}
+    others = [words(f"baseline {n}", share=shares[n]) for n in BASELINES]
     apart = found.auc_lead["logistic"] > 2 * found.auc_lead_error["logistic"]
     told = "told apart" if apart else "not told apart"
-    model, own = (f"{100 * part['marginal']:.0f}" for part in (found.auc, found.auc_error))
-    return words("picks", model=model, error=own, others=", ".join(others), told=words(told))
-
-
-def _bar(left: float, right: float, zero: float, kind: str) -> Json:
-    """A bar from left to right and a line at zero, in 100 of the width."""
-    places = {"left": left, "width": right - left, "zero": zero}
-    return {name: round(place, 1) for name, place in places.items()} | {"kind": kind}
-
-
-def _picks(found: Evaluation) -> list[list[Any]]:
-    """The same, a bar each."""
-    rows = []
-    for name, area in found.auc.items():
-        error = f" ± {100 * found.auc_error[name]:.0f}" if name in found.auc_error else ""
-        bar = _bar(0.0, 100 * area, 50.0, "plus")
-        rows.append([words(name), bar, f"{100 * area:.0f}{error}"])
-    return rows
+    return words("picks", model=shares["marginal"], others=", ".join(others), told=words(told))
 
 
 def untold(model: RoommateModel) -> list[str]:
@@ -254,19 +220,11 @@ def untold(model: RoommateModel) -> list[str]:
     return [one.name for one in model.contrasts() if known and one.name not in known]
 
 
-def _effects(model: RoommateModel) -> list[list[Any]]:
-    """Every answer's influence in words, as a bar on a scale of ratios, and as factors."""
-    effects = model.effects()
-    found = [row for _, row in effects]
-    spans = np.array([(c.low, c.high) for c in found] or [(0.0, 0.0)]).clip(-MOST, MOST)
-    low, high = min(spans.min(), -0.1), max(spans.max(), 0.1)
-    rows = []
-    for (column, c), span in zip(effects, spans, strict=False):
-        kind = "plus" if c.low > 0 else "minus" if c.high < 0 else "open"
-        left, right, zero = (100.0 * (x - low) / (high - low) for x in (*span.tolist(), 0.0))
-        ends = [number(exp(x)) if abs(x) < MOST else "…" for x in (c.estimate, c.low, c.high)]
-        rows.append([effect(model, column, c, False), _bar(left, right, zero, kind), *ends])
-    return rows
+def _effect(model: RoommateModel, column: str, found: Interval) -> list[str]:
+    """A contrast in words, its factor, and the ends of the factor's interval."""
+    ends = (found.estimate, found.low, found.high)
+    factors = (number(exp(x)) if abs(x) < FAR else "…" for x in ends)
+    return [effect(model, column, found, False), *factors]
 
 
 def matters(model: RoommateModel) -> str:

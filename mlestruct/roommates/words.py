@@ -12,7 +12,7 @@ REPORT = {
     "some alone": "{count} people have no partner",
     "picks": (
         "Shown a pair that came about and one that did not, the model picks the right one "
-        "{model} times in 100 (± {error}). {others}. {told}"
+        "{model} times in 100. {others}. {told}"
     ),
     "told apart": "It is better than the simple regression by more than its error.",
     "not told apart": "It is not told from the simple regression: they differ within the error.",
@@ -34,11 +34,6 @@ REPORT = {
     "for": "for",
     "against": "against",
     "protected sum": "protected answers together: {factor} times as likely",
-    # evaluation
-    "marginal": "by probability",
-    "score": "by score",
-    "random": "guessing",
-    "logistic": "simple regression",
 }
 
 

@@ -50,7 +50,7 @@ def test_every_section_is_there_and_nothing_comes_from_outside(model, cohorts, p
     read = parsed(html)
     words = " ".join(read.words)
     assert [key for key in read.ids if key in sections] == sections
-    assert read.targets == [f"#{key}" for key in sections]
+    assert read.targets == []
     assert not {"img", "link", "iframe"} & set(read.tags)
     assert "script" not in read.tags
     assert not re.search(r"https?:|url\(|@import|fetch|XMLHttp|innerHTML|eval\(", html)
@@ -110,10 +110,10 @@ def test_rooms_of_four_are_one_card_and_singles_have_one(model, cohorts, parsed)
     assert sorted(map(unescape, seats)) == sorted(people["id"].tolist())
 
 
-def test_files_hold_the_plan_and_every_pair(model, cohorts, tmp_path):
+def test_files_hold_the_plan_and_the_most_probable_pairs(model, cohorts, tmp_path):
     one_less = cohorts[2].rows(np.arange(39))
     report = Report.of(model, one_less)
-    pairs, probabilities, page = report.write(tmp_path / "new" / "folder", each=None)
+    pairs, probabilities, page = report.write(tmp_path / "new" / "folder")
     with pairs.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert sorted(r["a"] for r in rows) + sorted(r["b"] for r in rows)
@@ -121,30 +121,10 @@ def test_files_hold_the_plan_and_every_pair(model, cohorts, tmp_path):
     assert sorted(named) == sorted("'" + i if i == "=1+1" else i for i in one_less["id"])
     assert [r["a"] for r in rows if not r["b"]] == report.plan.left_over
     assert len(report.plan.left_over) == 1
-    each = dict.fromkeys(named, 0.0)
     with probabilities.open(newline="", encoding="utf-8") as file:
-        for row in csv.DictReader(file):
-            each[row["a"]] += float(row["probability"])
-            each[row["b"]] += float(row["probability"])
-    alone = report.plan.find(report.plan.left_over[0])[0]
-    everybody = sum(each.values()) + sum(float(alone.single(k)) for k in range(len(alone.ids)))
-    assert everybody == pytest.approx(39, abs=1e-6)
+        listed = [who for row in csv.DictReader(file) for who in (row["a"], row["b"])]
+    assert all(listed.count(who) >= 10 for who in named)
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
-
-
-def test_everybody_has_their_most_probable_partners_unless_all_are_asked_for(
-    model, cohorts, tmp_path
-):
-    """As the command does, so that a file of thousands of people can be opened."""
-    report = Report.of(model, cohorts[2])
-
-    def pairs(folder, **how):
-        with report.write(folder, **how)[1].open(newline="", encoding="utf-8") as file:
-            return {(row["a"], row["b"]) for row in csv.DictReader(file)}
-
-    few, every = pairs(tmp_path / "few"), pairs(tmp_path / "every", each=None)
-    assert few < every
-    assert all(len([p for p in few if who in p]) >= 10 for pair in every for who in pair)
 
 
 def test_calibration_counts_every_possible_pair_and_every_true_one(model, cohorts):
