@@ -450,9 +450,7 @@ struct Forest {
             const Event event = next(now);
             if (event.kind == Event::NEVER) return false;
             now = larger(now, event.time);
-            const int32_t ended = turn(event, now);
-            if (ended) edges.trees_ended();
-            trees -= ended;
+            trees -= turn(event, now);
         }
         return true;
     }

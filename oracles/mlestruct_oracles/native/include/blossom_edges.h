@@ -87,8 +87,6 @@ struct Times {
     }
 };
 
-constexpr int64_t FEW = 3;  // fewer outer vertices than 1 / FEW are visited one by one
-
 // Edges given as a matrix. A vertex that turns outer has its row scanned once; afterwards only
 // lower bounds are kept, and made exact (one row) when they are the least of all. Each of at most n
 // / 2 augmentations scans at most n rows: O(n^3). Rows read again because a bound was too low could
@@ -102,14 +100,10 @@ struct Dense {
     double *least;       // the least y[u] - weight over outer vertices u, or less
     double *least_from;  // that u, when `least` was written
     double *head;        // as in `vertex`
-    int32_t *outer;      // the scanned outer vertices
-    int64_t outers;
 
     void reserve(Arena &arena) {
         for (double **values : {&free_y, &outer_y, &least, &least_from, &head})
             *values = arena.array<double>(wide, INF);
-        outer = arena.array<int32_t>(n);
-        outers = 0;
     }
 
     const double *row(int64_t v) const { return weights + v * wide; }
@@ -167,18 +161,7 @@ struct Dense {
         return smallest(best);
     }
 
-    void scanned(int32_t v) {
-        outer_y[v] = vertex[v].y;
-        outer[outers++] = v;
-    }
-
-    // Drop from the list of scanned outer vertices those that no longer are.
-    void trees_ended() {
-        int64_t kept = 0;
-        for (int64_t i = 0; i < outers; ++i)
-            if (outer_y[outer[i]] < INF) outer[kept++] = outer[i];
-        outers = kept;
-    }
+    void scanned(int32_t v) { outer_y[v] = vertex[v].y; }
 
     // Return the least of a row's values, and the first place that has it: at(v) are eight of them.
     template <class Values>
@@ -197,23 +180,9 @@ struct Dense {
         }
     }
 
-    // The same of the values at scanned outer vertices, in their order.
-    template <class Values>
-    INLINE Best least_of_outer(Values at) const {
-        Best best{INF, NONE};
-        for (int64_t i = 0; i < outers; ++i) {
-            const double value = at(outer[i]);
-            if (value < best.value) best = {value, outer[i]};
-        }
-        return best;
-    }
-
     // Twice the time of u's best edge to an outer vertex of another node, exactly, and its end.
     Best best_pair(int64_t u) const {
         const double *weight = row(u), y_u = vertex[u].y, own = head[u];
-        if (FEW * outers < n)
-            return least_of_outer(
-                [&](int64_t v) { return head[v] != own ? (y_u - weight[v]) + outer_y[v] : INF; });
         return least_of_row([&](int64_t v) {
             const Row value = (y_u - load(weight + v)) + load(outer_y + v);
             return select(load(head + v) == row_of(own), row_of(INF), value);
@@ -228,9 +197,7 @@ struct Dense {
             if (outer_y[u] - row(u)[v] == least[v]) return {least[v], u};
         }
         const Best best =
-            FEW * outers < n
-                ? least_of_outer([&](int64_t u) { return outer_y[u] - weight[u]; })
-                : least_of_row([&](int64_t u) { return load(outer_y + u) - load(weight + u); });
+            least_of_row([&](int64_t u) { return load(outer_y + u) - load(weight + u); });
         least[v] = best.value;
         if (best.at != NONE) least_from[v] = static_cast<double>(best.at);
         return best;
@@ -277,7 +244,6 @@ struct Sparse {
 
     void begin(int32_t) {}
     void moved(int32_t, int32_t) {}
-    void trees_ended() {}
 
     void label(int32_t, Label) {}
     void scanned(int32_t) {}
