@@ -95,14 +95,13 @@ struct Dense {
     const double *weights;
     int64_t n, wide;  // vertices; entries of a row, which are 8 at least
     Vertex *vertex;
-    double *free_y;      // y of free vertices, else infinity
-    double *outer_y;     // y of scanned outer vertices, else infinity
-    double *least;       // the least y[u] - weight over outer vertices u, or less
-    double *least_from;  // that u, when `least` was written
-    double *head;        // as in `vertex`
+    double *free_y;   // y of free vertices, else infinity
+    double *outer_y;  // y of scanned outer vertices, else infinity
+    double *least;    // the least y[u] - weight over outer vertices u, or less
+    double *head;     // as in `vertex`
 
     void reserve(Arena &arena) {
-        for (double **values : {&free_y, &outer_y, &least, &least_from, &head})
+        for (double **values : {&free_y, &outer_y, &least, &head})
             *values = arena.array<double>(wide, INF);
     }
 
@@ -147,15 +146,13 @@ struct Dense {
     // twice the time of the first to another outer vertex. Edges within its own node count too.
     double scan(int32_t u, Times &times) {
         const double *own = row(u);
-        const Row y_u = row_of(vertex[u].y), by = row_of(u);
+        const Row y_u = row_of(vertex[u].y);
         Row best = row_of(INF);
         each_eight([&](int64_t v) {
             const Row reach = y_u - load(own + v), old = load(least + v);
-            const Bits nearer = reach < old;
             best = smaller(best, reach + load(outer_y + v));
-            if (!any(nearer)) return;
+            if (!any(reach < old)) return;
             store(least + v, smaller(reach, old));
-            store(least_from + v, select(nearer, by, load(least_from + v)));
             times.lower_eight(v, reach + load(free_y + v));
         });
         return smallest(best);
@@ -192,14 +189,9 @@ struct Dense {
     // The least y[u] - weight over scanned outer vertices u, exactly, and that u.
     Best nearest(int64_t v) {
         const double *weight = row(v);
-        if (least_from[v] < INF) {
-            const int64_t u = static_cast<int64_t>(least_from[v]);
-            if (outer_y[u] - row(u)[v] == least[v]) return {least[v], u};
-        }
         const Best best =
             least_of_row([&](int64_t u) { return load(outer_y + u) - load(weight + u); });
         least[v] = best.value;
-        if (best.at != NONE) least_from[v] = static_cast<double>(best.at);
         return best;
     }
 };
