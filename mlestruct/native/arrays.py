@@ -35,21 +35,15 @@ def _check_of(type_: type[np.generic], name_in_c: str) -> Callable[..., Any]:
     return check
 
 
-def _refused(
-    array: Any, kind: np.dtype[Any], size: int, name: str, writable: bool
-) -> TypeError | ValueError:
-    """Return the error that says what is wrong with an array."""
-    if not isinstance(array, np.ndarray):
-        return TypeError(f"{name} is {type(array).__name__}, not an array")
-    if array.dtype != kind:
-        return TypeError(f"{name} holds {array.dtype.str}, not {kind.str} ({kind})")
-    if array.size != size:
-        return ValueError(f"{name} holds {array.size} numbers, not {size}")
-    if not array.flags.c_contiguous:
-        return ValueError(f"{name} is not contiguous: its rows lie apart or in another order")
-    if writable and not array.flags.writeable:
-        return ValueError(f"{name} is read-only, and the kernel writes to it")
-    return TypeError(f"{name} is {type(array).__name__}, a kind of array that kernels do not read")
+def _refused(array: Any, kind: np.dtype[Any], size: int, name: str, writable: bool) -> TypeError:
+    """Return the error that says what an array is, and what it has to be."""
+    given = f"is {type(array).__name__}"
+    if isinstance(array, np.ndarray):
+        order = "in order" if array.flags.c_contiguous else "not contiguous"
+        access = "writable" if array.flags.writeable else "read-only"
+        given += f", {array.size} numbers {array.dtype.str}, {order}, {access}"
+    wanted = f"a plain array of {size} numbers {kind.str} in order{', writable' * writable}"
+    return TypeError(f"{name} {given}; a kernel takes {wanted}")
 
 
 doubles = _check_of(np.float64, "double")

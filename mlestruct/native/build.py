@@ -25,6 +25,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))  # this runs before the package is installed
+from door import write_door  # noqa: E402
+from library import ENDING, best_level  # noqa: E402
+
+sys.path.remove(str(HERE))
 INCLUDE = HERE / "include"
 ORACLES = HERE.parents[1] / "oracles" / "mlestruct_oracles" / "native"
 FLAGS = [
@@ -56,15 +61,6 @@ ZIG = {"baseline": "x86_64", "v3": "x86_64_v3"}
 
 class Failed(Exception):
     """A build that did not work, with the compiler's own message."""
-
-
-def own_levels() -> list[str]:
-    """Return the best level of this machine's processor; all of them where that is not known."""
-    known = Path("/proc/cpuinfo")
-    if "v3" not in LEVELS or not known.exists():
-        return [*LEVELS]
-    needed = {"avx2", "bmi1", "bmi2", "fma", "f16c", "movbe", "abm"}
-    return ["v3"] if needed <= {*known.read_text().split()} else ["baseline"]
 
 
 def compiler() -> list[str]:
@@ -150,24 +146,16 @@ def compile_library(name: str, folder: Path, level: str, kind: str) -> None:
 
 def library_path(folder: Path, level: str, kind: str = "release") -> Path:
     """Return where a library lies."""
-    ending = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
-    return folder / "lib" / f"{level}{'' if kind == 'release' else '-' + kind}.{ending}"
+    return folder / "lib" / f"{level}{'' if kind == 'release' else '-' + kind}.{ENDING}"
 
 
 def build(levels: list[str] | None = None, kind: str = "release") -> None:
     """Write the Python side of every header, and compile both libraries."""
-    sys.path.insert(0, str(HERE))
-    try:
-        from door import write_door
-    finally:
-        sys.path.remove(str(HERE))
     for name, folder in libraries().items():
         write_door(folder, header_digest(folder))
         wanted = levels or ([*LEVELS] if kind == "release" else ["baseline"])
         for level in wanted:
             compile_library(name, folder, level, kind)
-        for level in LEVELS.keys() - wanted:
-            library_path(folder, level, kind).unlink(missing_ok=True)  # of older sources
 
 
 def main() -> int:
@@ -177,7 +165,7 @@ def main() -> int:
     parser.add_argument("--all-levels", action="store_true", help="as for a wheel")
     given = parser.parse_args()
     try:
-        build(None if given.all_levels or given.kind != "release" else own_levels(), given.kind)
+        build(None if given.all_levels or given.kind != "release" else [best_level()], given.kind)
     except Failed as error:
         sys.stderr.write(f"mlestruct: the native kernels could not be built:\n{error}\n")
         return 1

@@ -6,9 +6,9 @@ A header declares structs of arrays and functions. Annotations are macros that C
     BELOW(n)   every entry of this array of indices is at least 0 and below n, checked at each call
     MAYBE      the array, or the struct of a function's parameter, may be None
 
-``const`` arrays are read only. A function that returns ``status`` fails by memory alone. A comment
-``/** ... */`` before a declaration becomes the docstring. A struct that is declared without fields
-is an object of the library's own: ``X_new`` makes it, ``X_free`` ends it.
+``const`` arrays are read only. A function that returns ``status`` fails by memory alone. A struct
+that is declared without fields is an object of the library's own: ``X_new`` makes it, ``X_free``
+ends it. The header's own comments say what a function does.
 """
 
 from __future__ import annotations
@@ -28,12 +28,10 @@ TYPES = {  # of C, of arrays in annotations, and the check
     "bool": ("Marks", "marks"),
 }
 SCALARS = {"double": "float", "bool": "bool"}
-COMMENT = r"(?:/\*\*(?P<text>(?:(?!\*/).)*)\*/\s*)?"
-STRUCT = re.compile(COMMENT + r"struct\s+(?P<name>\w+)\s*(?:\{(?P<body>[^}]*)\})?\s*;", re.S)
+STRUCT = re.compile(r"struct\s+(?P<name>\w+)\s*(?:\{(?P<body>[^}]*)\})?\s*;", re.S)
 FUNCTION = re.compile(
-    COMMENT
-    + r"(?P<type>[\w ]+?[\s*]+)(?P<name>\w+)\s*"
-    + r"\((?P<body>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*;",
+    r"(?P<type>[\w ]+?[\s*]+)(?P<name>\w+)\s*"
+    r"\((?P<body>(?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)\s*;",
     re.S,
 )
 NOTE = r"\b{}\(((?:[^()]|\([^()]*\))*)\)"  # brackets with brackets inside
@@ -112,14 +110,9 @@ def _parts(body: str, separator: str) -> list[Declaration]:
     return [Declaration.of(text) for text in texts if text.strip() not in ("", "void")]
 
 
-def _doc(text: str | None, fallback: str, indent: str) -> str:
-    words = re.sub(r"\n\s*\* ?", "\n", text or fallback).strip()
-    return f'{indent}"""' + words.replace("\n", "\n" + indent).replace(indent + "\n", "\n") + '"""'
-
-
 def _struct(found: re.Match[str]) -> str:
     name, body = class_name(found["name"]), found["body"]
-    head = f"class {name}:\n" + _doc(found["text"], f"The C struct {found['name']}.", "    ") + "\n"
+    head = f'class {name}:\n    """The C struct {found["name"]}."""\n'
     if body is None:
         return head + (
             '\n    __slots__ = ("pointer",)\n\n'
@@ -148,7 +141,7 @@ def _function(found: re.Match[str]) -> str:
     known = {"void": "None", "status": "None", **SCALARS}
     returned = class_name(opaque) if opaque else known.get(type_, "int")
     given = ", ".join(f"{part.name}: {part.annotation}" for part in parts)
-    lines = [f"def {name}({given}) -> {returned}:", _doc(found["text"], f"Call {name}.", "    ")]
+    lines = [f"def {name}({given}) -> {returned}:"]
     for part in parts:
         if part.is_array:
             lines.append(f"    _{part.name} = {part.pointer_code()}")
@@ -199,7 +192,7 @@ def write_door(folder: Path, digest: str) -> None:
     import cffi
 
     texts = [path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.h"))]
-    text = re.sub(r"(?m)^\s*#.*$|//.*$", "", "\n".join(texts))
+    text = re.sub(r"(?m)^\s*#.*$|//.*$|/\*(?s:.*?)\*/", "", "\n".join(texts))
     text = re.sub(r'extern "C"\s*\{', "", text).replace("EXPORT ", "")
     text = re.sub(r"(?m)^\}\s*$", "", text)
     code = [PREAMBLE.format(digest=digest, own=f"from {_package(folder)}._cffi import ffi")]
@@ -210,11 +203,9 @@ def write_door(folder: Path, digest: str) -> None:
         for found in FUNCTION.finditer(without)
         if not found["name"].endswith("_free")
     ]
-    plain = _without_notes(re.sub(r"/\*.*?\*/", "", text, flags=re.S))
     maker = cffi.FFI()
     maker.cdef(
-        "typedef int64_t status;\nconst char *mlestruct_headers(void);\n"
-        "int64_t mlestruct_level(void);\n" + plain
+        "typedef int64_t status;\nconst char *mlestruct_headers(void);\n" + _without_notes(text)
     )
     maker.set_source(f"{_package(folder)}._cffi", None)
     with tempfile.TemporaryDirectory() as place, contextlib.redirect_stdout(None):

@@ -35,7 +35,7 @@ class NativeHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build every level for a wheel, and this machine's alone for an editable installation."""
         try:
-            build.build(build.own_levels() if version == "editable" else None)
+            build.build([build.best_level()] if version == "editable" else None)
         except build.Failed as error:
             sys.exit(f"mlestruct: the native kernels could not be built:\n{error}")
         platform = os.environ.get("MLESTRUCT_PLATFORM") or sysconfig.get_platform()

@@ -9,33 +9,31 @@ from typing import Any
 
 ENDING = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
 REBUILD = "python mlestruct/native/build.py, or install mlestruct again"
+V3 = {"avx2", "bmi1", "bmi2", "fma", "f16c", "movbe", "abm"}  # as Linux spells them
+FIRST = 8192  # characters of Linux's file, which hold what the first processor can do
+
+
+def best_level() -> str:
+    """Return the best level of this machine's processor; the baseline where Linux names none."""
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as known:
+            return "v3" if {*known.read(FIRST).split()} >= V3 else "baseline"
+    except OSError:
+        return "baseline"
 
 
 def load(ffi: Any, door: str, digest: str) -> Any:
     """Return the library beside ``door`` for the best level that this processor has.
 
     The environment variable ``MLESTRUCT_LEVEL`` names another one: ``baseline``, ``v3``, or a
-    build of another kind, such as ``baseline-sanitize``.
+    build of another kind, such as ``baseline-sanitize``. A library must have been built from the
+    headers that Python's side knows.
     """
-    folder = Path(door).parent / "lib"
-    named = os.environ.get("MLESTRUCT_LEVEL")
-    if named:
-        return _opened(ffi, folder / f"{named}.{ENDING}", digest)
-    baseline, v3 = (folder / f"{level}.{ENDING}" for level in ("baseline", "v3"))
-    if not baseline.exists():  # built on this machine for this machine
-        return _opened(ffi, v3, digest)
-    library = _opened(ffi, baseline, digest)
-    if v3.exists() and library.mlestruct_level() >= 3:
-        return _opened(ffi, v3, digest)
-    return library
-
-
-def _opened(ffi: Any, path: Path, digest: str) -> Any:
-    """Return an opened library, if it was built from the headers that Python's side knows."""
+    level = os.environ.get("MLESTRUCT_LEVEL") or best_level()
+    path = Path(door).parent / "lib" / f"{level}.{ENDING}"
     if not path.exists():
         raise ImportError(f"mlestruct's kernels are not built ({path} is missing): {REBUILD}")
     library = ffi.dlopen(str(path))
-    built = ffi.string(library.mlestruct_headers()).decode()
-    if built != digest:
+    if ffi.string(library.mlestruct_headers()).decode() != digest:
         raise ImportError(f"mlestruct's kernels in {path} are of another version: {REBUILD}")
     return library

@@ -62,21 +62,21 @@ RIGHT = np.arange(12.0)
 
 
 @pytest.mark.parametrize(
-    ("array", "error", "said"),
+    ("array", "said"),
     [
-        (RIGHT.astype(np.float32), TypeError, "score holds <f4, not <f8"),
-        (RIGHT.astype(">f8"), TypeError, "score holds >f8"),
-        (RIGHT.astype(int), TypeError, "score holds <i8"),
-        (RIGHT.tolist(), TypeError, "score is list, not an array"),
-        (RIGHT[:-1], ValueError, "score holds 11 numbers, not 12"),
-        (np.arange(24.0)[::2], ValueError, "score is not contiguous"),
-        (RIGHT[::-1], ValueError, "score is not contiguous"),
-        (np.asfortranarray(RIGHT.reshape(3, 4)), ValueError, "score is not contiguous"),
-        (np.ma.array(RIGHT), TypeError, "score is MaskedArray"),
+        (RIGHT.astype(np.float32), "12 numbers <f4, in order.* takes a plain array of 12 .* <f8"),
+        (RIGHT.astype(">f8"), ">f8, in order"),
+        (RIGHT.astype(int), "<i8, in order"),
+        (RIGHT.tolist(), "score is list; a kernel takes"),
+        (RIGHT[:-1], "11 numbers <f8"),
+        (np.arange(24.0)[::2], "not contiguous"),
+        (RIGHT[::-1], "not contiguous"),
+        (np.asfortranarray(RIGHT.reshape(3, 4)), "not contiguous"),
+        (np.ma.array(RIGHT), "score is MaskedArray"),
     ],
 )
-def test_an_array_that_would_be_misread_is_refused_by_name(array, error, said):
-    with pytest.raises(error, match=said):
+def test_an_array_that_would_be_misread_is_refused_by_name(array, said):
+    with pytest.raises(TypeError, match=said):
         arrays.doubles(array, 12, "score")
 
 
@@ -84,7 +84,7 @@ def test_an_array_that_is_written_to_must_be_writable():
     frozen = RIGHT.copy()
     frozen.flags.writeable = False
     arrays.doubles(frozen, 12, "score")
-    with pytest.raises(ValueError, match="score is read-only"):
+    with pytest.raises(TypeError, match=r"read-only; .* writable"):
         arrays.doubles(frozen, 12, "score", True)
 
 
