@@ -14,6 +14,8 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.features.crossed": "np.kron(parts, context[None]) is the table of all products",
     "Flow.routes": "decode(vector) lists the arcs used; follow them from node to node",
     "mlestruct.features.with_intercept": "append a column of ones to the array",
+    "StructuredModel(sense=)": "oracle=Solver(solve, sense='min') minimises, from mlestruct.oracle",
+    "Estimator(one_standard_error=)": "GridSearchCV(refit=function) of scikit-learn has any rule",
     "RoommateModel(extra=)": "StructuredModel(structure=Matching(n)) takes features of your own",
     "evaluate(truth=)": "benchmarks compute scores that pairs were drawn by themselves",
     "evaluate(evidence=)": "evidence(X, y) is a method of its own",

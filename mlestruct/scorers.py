@@ -118,7 +118,7 @@ def _reached(model: Any, X: Sequence[Any], costs: Costs, sense: str) -> tuple[Ar
     """What the model's decisions cost, and the least cost, of every example."""
     batch, sign = Batch.of(model.structures(X)), 1.0 if sense == "min" else -1.0
     true = [sign * _true(x, costs, batch.structure(m).size, m) for m, x in enumerate(X)]
-    best, _, _ = best_of(batch, -np.concatenate(true), model._oracle())
+    best, _, _ = best_of(batch, -np.concatenate(true), model.oracle)
     values = []
     for outcomes in (best, model.predict(X)):
         rows = [batch.structure(m).encode(outcome) for m, outcome in enumerate(outcomes)]

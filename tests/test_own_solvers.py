@@ -112,7 +112,7 @@ def test_a_solver_of_costs_says_so(bounded, learner, rng):
 
     settings = {"structure": STRUCTURE, "learner": learner}
     plain = ms.StructuredModel(oracle=vector, **settings).fit(X, y)
-    model = ms.StructuredModel(oracle=cheapest, sense="min", **settings).fit(X, y)
+    model = ms.StructuredModel(oracle=Solver(cheapest, sense="min"), **settings).fit(X, y)
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     assert np.array_equal(model.predict(X), plain.predict(X))
     with pytest.raises(ValueError, match="sense is 'max' or 'min'"):
@@ -243,7 +243,7 @@ def test_an_error_of_the_solver_says_what_was_asked(rng):
         return vector(-cost)
 
     with pytest.raises(ValueError, match="contradictory") as stop:
-        ms.StructuredModel(STRUCTURE, oracle=costs_alone, sense="min").fit(X, y)
+        ms.StructuredModel(STRUCTURE, oracle=Solver(costs_alone, sense="min")).fit(X, y)
     (told,) = (note for note in stop.value.__notes__ if note.startswith("example "))
     assert re.search(r"costs between -[\d.e-]+ and [\d.e-]+, and learning asks with either", told)
 

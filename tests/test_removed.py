@@ -31,6 +31,8 @@ USES = {
     "mlestruct.engine.Running": lambda: importlib.import_module("mlestruct.engine").Running,
     "Estimator.offset": lambda: type("Own", (ms.MatchingModel,), {"offset": None}),
     "mlestruct.engine.Maker": lambda: importlib.import_module("mlestruct.engine").Maker,
+    "StructuredModel(sense=)": lambda: ms.StructuredModel(sense="min"),
+    "Estimator(one_standard_error=)": lambda: ms.MatchingModel(one_standard_error=True),
     "RoommateModel(extra=)": lambda: ms.RoommateModel(extra={}),
     "evaluate(truth=)": lambda: ms.RoommateModel().evaluate([], [], truth=len),
     "evaluate(evidence=)": lambda: ms.RoommateModel().evaluate([], [], evidence=True),

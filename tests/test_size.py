@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5945,
+        5947,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2685, r"mlestruct/estimators/"),
+    "estimators": (2632, r"mlestruct/estimators/"),
     "families": (1702, r"mlestruct/families/"),
-    "extras": (1580, r"mlestruct/"),
+    "extras": (1582, r"mlestruct/"),
 }
-RAW = {"tests": 33995, "benchmarks": 7739}  # all lines, blank ones and comments included
+RAW = {"tests": 33994, "benchmarks": 7739}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -59,7 +59,7 @@ class Estimator(Trainable):
     chooses: on ``validation``, or on a share ``held_out`` of the examples, drawn by
     ``random_state``, or on ``folds`` in turn, and then all examples are learned from. ``scoring``
     is ``log_likelihood`` (the default where the learner has one), ``parts_right``, or a function
-    (model, X, y); ``one_standard_error`` takes the largest alpha that is as good as the best.
+    (model, X, y).
     ``penalty`` says what that λ is on: ``raw``, the weights of the columns as they are given, or
     ``standardised``, of columns divided by their root mean squares, whatever their units are (of
     perfect matchings without what their rows and columns add to every outcome alike, such as the
@@ -144,7 +144,7 @@ class Estimator(Trainable):
             tau = self._marginals(batch, scores).tau
             gains = [batch.structure(m).gain(tau[batch.coordinates(m)]) for m in range(len(batch))]
             scores = np.concatenate(gains)
-        return decode(batch, scores, self._oracle())
+        return decode(batch, scores, self.oracle)
 
     def predict_marginals(
         self, X: Sequence[Any], *, max_seconds: float | None = None
@@ -208,7 +208,7 @@ class Estimator(Trainable):
                 for m in range(len(batch)):
                     limits.check()
                     score = scores[batch.coordinates(m)]
-                    drawn.append(sampler(batch.structure(m), score, count, rng, self._oracle()))
+                    drawn.append(sampler(batch.structure(m), score, count, rng, self.oracle))
             except limits.OutOfTime:
                 limits.note(f"{len(batch) - len(drawn)} of {len(batch)} examples have no draws")
             each = (
@@ -297,7 +297,7 @@ class Estimator(Trainable):
 
         found = log_z_interval(self._marginals(batch, scores))
         try:
-            return found & outcome_interval(batch, scores, self._oracle())
+            return found & outcome_interval(batch, scores, self.oracle)
         except limits.OutOfTime:
             return found
 
@@ -442,4 +442,4 @@ class Estimator(Trainable):
         limit = None if np.isfinite(limits.left()) else self.max_seconds  # of all of the call
         asked: Any = {"workers": self.workers, "engine": self.engine}
         solver = FrankWolfe(tol=tol, rounds=self.max_rounds, seconds=limit, **asked)
-        return self._inference().marginals(batch, scores, self._oracle(), solver)
+        return self._inference().marginals(batch, scores, self.oracle, solver)

@@ -42,40 +42,40 @@ class Calibration(Shown):
 
     @classmethod
     def of(
-        cls, probability: ArrayLike, truth: ArrayLike, bins: int = 10, unit: Ints | None = None
+        cls,
+        probability: ArrayLike,
+        truth: ArrayLike,
+        bins: int = 10,
+        unit: Ints | None = None,
+        *,
+        rare: bool = False,
     ) -> Calibration:
         """Probabilities against what came true (0 or 1), in bins of equal width.
 
-        ``unit`` numbers the independent unit of every part from 0 (default: each is one).
+        ``unit`` numbers the independent unit of every part from 0 (default: each is one). Where
+        nearly all parts are improbable, equal width would put them into one bin: of ``rare`` ones
+        each bin expects as many hits.
         """
-        p, t = _flat(probability, truth, bins)
-        return cls._binned(p, t, np.clip((p * bins).astype(np.int64), 0, bins - 1), unit)
-
-    @classmethod
-    def of_rare(
-        cls, probability: ArrayLike, truth: ArrayLike, bins: int = 8, unit: Ints | None = None
-    ) -> Calibration:
-        """In bins of which each expects as many hits, improbable parts first.
-
-        Where nearly all parts are improbable, equal width would put them into one bin.
-        """
-        p, t = _flat(probability, truth, bins)
-        order = np.argsort(p, kind="stable")
-        p, t, unit = p[order], t[order], None if unit is None else unit[order]
-        share = np.cumsum(p) / max(float(p.sum()), TINY)
-        place = np.minimum((bins * (share - 1e-12)).astype(np.int64), bins - 1)
-        return cls._binned(p, t, place, unit)
-
-    @classmethod
-    def _binned(cls, p: Array, t: Array, place: Ints, unit: Ints | None) -> Calibration:
+        refuse_made(as_count(bins, "bins", least=1), f"bins={bins}")
+        p, t = as_numbers(probability, "probabilities").ravel(), as_numbers(truth, "truth").ravel()
+        if p.shape != t.shape or len(p) == 0:
+            raise ValueError(f"{len(p)} probabilities for {len(t)} parts")
+        wrong = np.flatnonzero(~((p >= -ROUNDING) & (p <= 1 + ROUNDING)) | ((t != 0) & (t != 1)))
+        if len(wrong):
+            here = f"part {wrong[0]} has probability {p[wrong[0]]} and truth {t[wrong[0]]}"
+            raise ValueError(f"{here}; expected 0..1, 0 or 1")
+        place = np.clip((p * bins).astype(np.int64), 0, bins - 1)
+        if rare:
+            order = np.argsort(p, kind="stable")
+            share = np.cumsum(p[order]) / max(float(p.sum()), TINY)
+            place[order] = np.minimum((bins * (share - 1e-12)).astype(np.int64), bins - 1)
         place = np.unique(place, return_inverse=True)[1]
         count = np.bincount(place)
         predicted, observed = (np.bincount(place, weights=v) / count for v in (p, t))
         p = np.clip(p, 0.0, 1.0)
         spread = np.sqrt(np.bincount(place, weights=p * (1.0 - p)))
-        units = 0 if unit is None else len(np.unique(unit))
         swing = np.diag(spread)
-        if unit is not None and units >= MANY:
+        if unit is not None and len(np.unique(unit)) >= MANY:
             swing = np.zeros((int(unit.max()) + 1, len(count)))
             np.add.at(swing, (unit, place), t - p)
             rest = np.maximum(spread**2 - (swing**2).sum(axis=0), 0.0)
@@ -191,15 +191,3 @@ def seen_in_targets(target: Array) -> NDArray[np.bool_]:
     if not known.any():
         raise ValueError("nothing in y is known: there is nothing to compare probabilities with")
     return known
-
-
-def _flat(probability: ArrayLike, truth: ArrayLike, bins: int) -> tuple[Array, Array]:
-    refuse_made(as_count(bins, "bins", least=1), f"bins={bins}")
-    p, t = as_numbers(probability, "probabilities").ravel(), as_numbers(truth, "truth").ravel()
-    if p.shape != t.shape or len(p) == 0:
-        raise ValueError(f"{len(p)} probabilities for {len(t)} parts")
-    wrong = np.flatnonzero(~((p >= -ROUNDING) & (p <= 1 + ROUNDING)) | ((t != 0) & (t != 1)))
-    if len(wrong):
-        k = int(wrong[0])
-        raise ValueError(f"part {k} has probability {p[k]} and truth {t[k]}; expected 0..1, 0 or 1")
-    return p, t

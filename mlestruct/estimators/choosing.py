@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlestruct.estimators.examples import Given, rng_of
-from mlestruct.structures.base import Array, Ints, as_count, as_numbers
+from mlestruct.structures.base import Array, as_count, as_numbers
 from mlestruct.structures.batch import Batch, Partial, pinned
 
 LIKELIHOODS = ("mle_struct", "exact_mle")
@@ -23,15 +23,16 @@ def scored_by(model: Any) -> tuple[Any, str]:
 
     By default the log-likelihood, of which alpha is a part; learners without one: parts right.
     """
-    scoring, learner = model.scoring, model._learner(model.alpha_).name
-    if scoring is None:
-        scoring = "log_likelihood" if learner in LIKELIHOODS else "parts_right"
+    scoring, likely = model.scoring, model._learner(model.alpha_).name in LIKELIHOODS
     if callable(scoring):
         return scoring, getattr(scoring, "__name__", "score of your own")
-    if scoring not in NAMED:
-        raise ValueError(f"scoring is {', '.join(NAMED)} or a function, not {scoring!r}")
-    if scoring == "log_likelihood" and learner not in LIKELIHOODS:
-        raise ValueError(f"{learner!r} has no log-likelihood to choose alpha by; scoring=None does")
+    if scoring is None:
+        scoring = "log_likelihood" if likely else "parts_right"
+    if scoring not in NAMED or (scoring == "log_likelihood" and not likely):
+        raise ValueError(
+            f"scoring is {scoring!r}; it is parts_right, a function, or log_likelihood where the "
+            f"learner has one, as {' and '.join(LIKELIHOODS)} have"
+        )
     return scoring, NAMED[scoring]
 
 
@@ -59,9 +60,9 @@ def _likelihoods(model: Any, batch: Batch[Any], scores: Array, X: Sequence[Any])
     """Every example's log-likelihood, as learned: a surrogate's, or exact."""
     from mlestruct.statistics.interval import likelihood_of
 
-    summed, oracle = model._learner(model.alpha_).name == "exact_mle", model._oracle()
+    summed = model._learner(model.alpha_).name == "exact_mle"
     features = model.features(batch, X)
-    found = likelihood_of(batch, features, model.rho, summed=summed, oracle=oracle)
+    found = likelihood_of(batch, features, model.rho, summed=summed, oracle=model.oracle)
     if found is None:
         return np.asarray(batch.observed(scores) - model._marginals(batch, scores).upper)
     return found.values(model.coef_)[0]
@@ -71,64 +72,33 @@ def how_chosen(model: Any, alphas: Array) -> str:
     """In words, how a fitted model's alpha was chosen among these."""
     how = f"alpha was chosen by the mean {scored_by(model)[1]} of examples not learned from"
     how += f", in {model.folds} folds" if model.folds is not None else ""
-    rule = ", the largest within one standard error of the best"
     ends = {alphas.max(): "largest", alphas.min(): "smallest"}
-    edge = f"; it is the {ends[model.alpha_]} tried" if model.alpha_ in ends else ""
-    return how + rule * model.one_standard_error + edge
+    return how + (f"; it is the {ends[model.alpha_]} tried" if model.alpha_ in ends else "")
 
 
 def held_out(model: Any, given: Given) -> list[tuple[Given, Given]]:
-    """Examples to learn from, and those held out, in turn; first those with all their labels."""
-    encoded = model.encode(given.X, given.outcomes)
+    """Examples to learn from, and those held out, in turn: one share of all, or folds.
+
+    First those with all their labels are held out; where there are too few, those of which
+    something is known, which is then what is judged.
+    """
+    encoded, rng = model.encode(given.X, given.outcomes), rng_of(model.random_state)
     whole = [m for m, outcome in enumerate(encoded) if not isinstance(outcome, Partial)]
     known = [m for m, o in enumerate(encoded) if not isinstance(o, Partial) or o.tells]
-    share, rng = float(as_numbers(model.held_out, "held_out")), rng_of(model.random_state)
-    every = np.arange(len(encoded))
-    chosen = splits(whole, known, len(encoded), share, model.folds, rng)
-    return [(given.part(np.setdiff1d(every, some)), given.part(some)) for some in chosen]
-
-
-def splits(
-    whole: Sequence[int],
-    known: Sequence[int],
-    count: int,
-    share: float,
-    folds: int | None,
-    rng: np.random.Generator,
-) -> list[Ints]:
-    """Which of ``count`` examples to hold out in turn: ``whole`` ones, with all their labels.
-
-    One split of a ``share`` of all, or ``folds`` that share the whole ones; where there are too
-    few, those of which something is ``known``, which is then what is judged.
-    """
+    count, folds = len(encoded), model.folds
     if folds is not None:
-        as_count(folds, "folds", least=2)
-        pool = whole if len(whole) >= folds else known
-        if len(pool) < folds or len(pool) + folds <= 2:
-            raise ValueError(f"{folds} folds of {len(pool)} examples that have a label")
-        parts = np.array_split(rng.permutation(pool), folds)
-        return [np.sort(part) for part in parts]
-    held = round(share * count) if 0 <= share <= 1 else 0
-    pool = whole if len(whole) >= held else known
-    if not 0 < held < count or held > len(pool):
+        wanted = as_count(folds, "folds", least=2)
+    else:
+        share = float(as_numbers(model.held_out, "held_out"))
+        wanted = round(share * count) if 0 <= share <= 1 else 0
+    pool = whole if len(whole) >= wanted else known
+    if wanted > len(pool) or (folds is None and not 0 < wanted < count):
+        asked = f"{folds} folds" if folds else f"held_out={share:g} of {count} is {wanted}"
         raise ValueError(
-            f"several alphas need validation=(X, y), or examples to hold out: held_out="
-            f"{share:g} of {count} is {held}, and {len(pool)} have a label"
+            f"several alphas need validation=(X, y), or examples to hold out: {asked}, and "
+            f"{len(pool)} have a label"
         )
-    return [np.sort(rng.permutation(pool)[:held])]
-
-
-def winner(alphas: Array, table: Array, careful: bool) -> int:
-    """The position of the best mean score in a table (alphas × examples); of equals the first.
-
-    ``careful``: of the largest alpha that is within one standard error of the best one's score,
-    the error being that of the difference on the same examples.
-    """
-    mean = table.mean(axis=1)
-    best = int(np.argmax(mean))
-    if not careful or table.shape[1] < 2:
-        return best
-    behind = table[best] - table
-    error = behind.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
-    close = np.flatnonzero(behind.mean(axis=1) <= error)
-    return int(close[np.argmax(alphas[close])])
+    drawn = rng.permutation(pool)
+    held = [drawn[:wanted]] if folds is None else np.array_split(drawn, wanted)
+    every = np.arange(count)
+    return [(given.part(np.setdiff1d(every, one)), given.part(np.sort(one))) for one in held]

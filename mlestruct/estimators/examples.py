@@ -170,21 +170,6 @@ def columns_of(X: Sequence[Any]) -> Columns:
     return first
 
 
-def told_apart(names: Iterable[str]) -> list[str]:
-    """Every name once: of equal ones the second is followed by (2).
-
-    >>> told_apart(["a", "b", "a"])
-    ['a', 'b', 'a (2)']
-    """
-    found: dict[str, None] = {}
-    for name in names:
-        own, count = name, 1
-        while own in found:
-            own, count = f"{name} ({count + 1})", count + 1
-        found[own] = None
-    return list(found)
-
-
 def rng_of(random_state: Any) -> np.random.Generator:
     """A generator from a seed, a generator or None."""
     try:

@@ -60,9 +60,7 @@ def intervals(
         )
     learner = model._learner(model.alpha_)
     calls = model.history_[-1][0] if model.history_ else 0
-    fitted = Learned(
-        learner.name, model.rho, model.coef_, learner.regulariser, model._oracle(), calls
-    )
+    fitted = Learned(learner.name, model.rho, model.coef_, learner.regulariser, model.oracle, calls)
     names, told = model.names(), [] if features.d > MOST else model.contrasts(against)
     cohorts = None if cohort is None else listed(cohort, "cohort is a list")
     unit = units_of(cohorts, len(given.every), known.places)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.examples import Given, columns_of, given_of, shape_at
 from mlestruct.features import Features, as_features
-from mlestruct.oracle import Solver, takes_instance
-from mlestruct.oracle.registry import AnyOracle
+from mlestruct.oracle import takes_instance
 from mlestruct.storage.digest import digest
 from mlestruct.structures.base import Array, Structure, as_numbers, lasting
 from mlestruct.structures.batch import Batch
@@ -36,8 +35,9 @@ class StructuredModel(Estimator):
 
     ``bias`` are scores known beforehand, as minus known costs: a function of an example, or the
     name of its entry, with a number per part. They count with weight 1 and are not learned.
-    ``sense="min"``: the solver minimises costs, which are minus the scores. ``feature_names`` name
-    the weights. Other settings and fitted attributes as :class:`Estimator`.
+    Of a solver that minimises costs ``oracle`` is ``Solver(solve, sense="min")``, from
+    ``mlestruct.oracle``. ``feature_names`` name the weights. Other settings and fitted attributes
+    as :class:`Estimator`.
 
     >>> def cheapest(scores, instance):  # the best part, among those that are open
     ...     best = max(instance["open"], key=lambda k: scores[k])
@@ -54,14 +54,6 @@ class StructuredModel(Estimator):
     feature_map: Callable[[Any], Any] | None = None
     bias: Callable[[Any], Any] | str | None = None
     feature_names: Sequence[str] | None = None
-    sense: Literal["max", "min"] = "max"
-
-    def _oracle(self) -> AnyOracle:
-        if self.sense == "max":
-            return self.oracle
-        if isinstance(self.oracle, str) or not callable(self.oracle):
-            raise ValueError(f"sense={self.sense!r} is for a solver that is a function")
-        return Solver(self.oracle, sense=self.sense)
 
     def _doubt(self) -> str:
         if self.structure is None and self.learner == "mle_struct":
@@ -145,13 +137,13 @@ class StructuredModel(Estimator):
                 given = x[self.bias]
             else:
                 raise ValueError(f"example {m} has no {self.bias!r}, which bias= names")
-            known.append(as_numbers(given, f"example {m}: bias").reshape(-1))
-            size = batch.structure(m).size
-            if known[m].shape != (size,):
-                raise ValueError(f"example {m}: bias has {known[m].size} entries for {size} parts")
-            if not np.isfinite(known[m]).all():
-                k = int((~np.isfinite(known[m])).argmax())
-                raise ValueError(f"example {m}: bias of part {k} is {known[m][k]}")
+            name, size = f"example {m}: bias", batch.structure(m).size
+            known.append(as_numbers(given, name).reshape(-1))
+            if len(known[m]) != size:
+                raise ValueError(f"{name} has {len(known[m])} entries for {size} parts")
+            wrong = np.flatnonzero(~np.isfinite(known[m]))
+            if len(wrong):
+                raise ValueError(f"{name} of part {wrong[0]} is {known[m][wrong[0]]}")
         return replace(batch, bias=np.concatenate(known)), features
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.engine import Engine
 from mlestruct.errors import not_fitted, refuse_removed
-from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged, winner
+from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged
 from mlestruct.estimators.convergence import warn_short
 from mlestruct.estimators.examples import Columns, Given, given_of
 from mlestruct.features import Dense, Features, as_features
@@ -63,7 +63,7 @@ class Parameters:
 
     def __new__(cls, *args: Any, **settings: Any) -> Self:
         for name in settings:
-            refuse_removed(f"{cls.__name__}({name}=)")
+            cls._refuse_removed(name)
         return super().__new__(cls)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -78,11 +78,16 @@ class Parameters:
         return self
 
     @classmethod
+    def _refuse_removed(cls, name: str) -> None:
+        for kind in cls.__mro__:
+            refuse_removed(f"{kind.__name__}({name}=)")
+
+    @classmethod
     def check_names(cls, names: Iterable[str]) -> None:
         """A ValueError for the first name that is no setting."""
         for name in names:
             if name not in cls._defaults():
-                refuse_removed(f"{cls.__name__}({name}=)")
+                cls._refuse_removed(name)
                 known = ", ".join(cls._defaults())
                 raise ValueError(f"{cls.__name__} has no setting {name!r}; it has {known}")
 
@@ -173,7 +178,6 @@ class Trainable(Parameters):
     held_out: float = 0.25
     scoring: Scoring = None
     folds: int | None = None
-    one_standard_error: bool = False
     random_state: int | np.random.Generator | None = 0
     progress: bool | None = None
     _columns: Columns = field(default=None, init=False)
@@ -321,7 +325,7 @@ class Trainable(Parameters):
                 parts = [work._learn(*part, alphas, loop) for part in work.divided(given)]
                 table = np.concatenate([scores for scores, _ in parts], axis=1)
                 missed = [alpha for _, more in parts for alpha in more]
-                alphas, work = alphas[[winner(alphas, table, self.one_standard_error)]], model
+                alphas, work = alphas[[int(np.argmax(table.mean(axis=1)))]], model
             scores, more = model._learn(given, judge, alphas, loop)
         except (Interrupted, Unwritten) as ended:
             if ended.model is not None:
@@ -404,7 +408,7 @@ class Trainable(Parameters):
         table = np.zeros((len(alphas), 0))
         if judge is not None:
             table = np.array(scores)[np.argsort(order)]
-            best = winner(alphas, table, self.one_standard_error)
+            best = int(np.argmax(table.mean(axis=1)))
             self._keep(fits[int(np.argsort(order)[best])], float(alphas[best]), features.d)
         self.notes_ = [*self.notes_, *self._notes(batch, features)]
         return table, missed
@@ -453,14 +457,10 @@ class Trainable(Parameters):
         return make(
             rho=self.rho,
             regulariser=Regulariser.of(len(self.scale_), lam, **box),
-            oracle=self._oracle(),
+            oracle=self.oracle,
             route=self.solver,
             solver=FrankWolfe(tol=self.tol, workers=self.workers, engine=self.engine, **limits),
         )
-
-    def _oracle(self) -> AnyOracle:
-        """The oracle as it is asked."""
-        return self.oracle
 
     def _keep(self, model: Found, alpha: float, d: int) -> None:
         """The weights of scores; those of other heads are the inference's, which has them."""

@@ -134,10 +134,12 @@ def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> E
         top_random={
             k: sum(len(r) * min(1.0, k / (len(r) - 1)) for r in ranked) / people for k in tops
         },
-        calibration=Calibration.of_rare(
+        calibration=Calibration.of(
             np.concatenate([held.pairing.tau for held in groups]),
             np.concatenate(came_true),
+            bins=8,
             unit=np.repeat(np.arange(len(groups)), [len(hit) for hit in came_true]),
+            rare=True,
         ),
         pairs=people // 2,
         learned=sum(held.learned for held in groups),

@@ -1,6 +1,7 @@
 """Calibration: bins by hand, what a calibrated forecaster scores, bins for rare parts."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -33,7 +34,7 @@ def test_true_probabilities_are_calibrated(rng):
 
 def test_every_bin_expects_as_many_hits(rng):
     p = rng.beta(0.5, 30, size=20_000)
-    found = Calibration.of_rare(p, rng.random(20_000) < p)
+    found = Calibration.of(p, rng.random(20_000) < p, bins=8, rare=True)
     expected = found.predicted * found.count
     assert found.count.sum() == 20_000
     assert expected == pytest.approx(np.full(8, p.sum() / 8), rel=0.02)
@@ -44,7 +45,7 @@ def test_intervals_are_wilsons_and_cover(rng):
     p = rng.beta(0.5, 30, size=4000)
     inside = []
     for _ in range(200):
-        found = Calibration.of_rare(p, rng.random(4000) < p)
+        found = Calibration.of(p, rng.random(4000) < p, bins=8, rare=True)
         low, high = found.interval
         inside.append((low <= found.predicted) & (found.predicted <= high))
     assert 0.92 < np.mean(inside) < 0.985
@@ -54,7 +55,7 @@ def test_intervals_are_wilsons_and_cover(rng):
 
 
 def test_few_pairs_leave_few_bins():
-    found = Calibration.of_rare([0.5, 0.5], [1, 0])
+    found = Calibration.of([0.5, 0.5], [1, 0], bins=8, rare=True)
     assert found.count.sum() == 2
     assert (found.count > 0).all()
     low, high = found.interval
@@ -74,7 +75,7 @@ def test_right_probabilities_are_within_chance_and_wrong_ones_are_not(rng):
     assert 0 < mean < most < wrong.error
 
 
-@pytest.mark.parametrize("make", [Calibration.of, Calibration.of_rare])
+@pytest.mark.parametrize("make", [Calibration.of, partial(Calibration.of, rare=True)])
 @pytest.mark.parametrize("structure", [ms.chain(6, 2), ms.grid(3, 3, 2), ms.BipartiteMatching(4)])
 def test_parts_of_one_example_may_come_true_together(structure, make, rng):
     """Right probabilities pass as they should; as independent parts they did in .2 to .7."""

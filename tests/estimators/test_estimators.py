@@ -108,9 +108,9 @@ def test_alpha_is_chosen_by_likelihood_unless_told(matched):
         assert score == pytest.approx(likely.mean(), abs=1e-2)
     largest = ms.MatchingModel(alpha=alphas, scoring=lambda m, X, y: m.alpha_)
     assert largest.fit(train.X, train.y, validation=held).alpha_ == 100.0
-    with pytest.raises(ValueError, match="scoring is log_likelihood, parts_right"):
+    with pytest.raises(ValueError, match=r"scoring is .*parts_right"):
         ms.MatchingModel(alpha=alphas, scoring="luck").fit(train.X, train.y)
-    with pytest.raises(ValueError, match="'ssvm' has no log-likelihood"):
+    with pytest.raises(ValueError, match="log_likelihood where the learner has one"):
         ms.MatchingModel(alpha=alphas, learner="ssvm", scoring="log_likelihood").fit(
             train.X, train.y
         )
@@ -145,10 +145,8 @@ def test_folds_hold_every_example_out_once(matched):
     model = ms.MatchingModel(scoring=look, **settings).fit(train.X, train.y)
     assert sorted(seen) == sorted(2 * [id(x) for x in train.X])
     assert model.alpha_ == 0.1  # of equals the first
-    careful = ms.MatchingModel(scoring=look, one_standard_error=True, **settings)
-    assert careful.fit(train.X, train.y).alpha_ == 1.0
-    assert "in 3 folds, the largest within one standard error" in str(careful.summary())
-    with pytest.raises(ValueError, match="13 folds of 12 examples"):
+    assert "in 3 folds; it is the smallest tried" in str(model.summary())
+    with pytest.raises(ValueError, match="13 folds, and 12 have a label"):
         ms.MatchingModel(alpha=(0.1, 1.0), folds=13).fit(train.X, train.y)
 
 

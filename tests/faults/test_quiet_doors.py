@@ -161,11 +161,11 @@ def test_an_example_without_a_cohort_is_named(gone, words):
 
 
 def test_a_summary_shows_no_other_models_intervals(words, tables):
-    with pytest.raises(ValueError, match="no intervals of 10 weights, but 2"):
+    with pytest.raises(ValueError, match="no intervals of this model"):
         words.summary(tables.intervals(TABLES, ROWS))
-    with pytest.raises(ValueError, match="no intervals of 10 weights, but 'x'"):
+    with pytest.raises(ValueError, match=r"no intervals of this model.*'x'"):
         words.summary("x")
-    with pytest.raises(ValueError, match="no intervals of 10 weights, but 8"):
+    with pytest.raises(ValueError, match=r"no intervals of this model.*8"):
         words.summary(8)
 
 
@@ -173,7 +173,7 @@ def test_nor_those_of_other_names(words):
     letters = [["ab"[k] for k in tags] for tags in TAGS]
     other = ms.SequenceModel(tol=1e-2).fit(WORDS, letters)
     found = other.intervals(WORDS, letters)
-    with pytest.raises(ValueError, match=r"of another model: of '.*: a', not '.*: 0'"):
+    with pytest.raises(ValueError, match=r"no intervals of this model.*: 0.*: a"):
         words.summary(found)
     assert other.summary(found).sure is found
 

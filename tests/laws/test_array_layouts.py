@@ -698,7 +698,7 @@ def _others(rng):
     ms.metrics.f1(true, found)
     ms.metrics.wilson(rng.random(3), np.array([3.0, 5.0, 9.0]))
     share = rng.random(12)
-    ms.estimators.Calibration.of(share, true), ms.estimators.Calibration.of_rare(share, true)
+    ms.estimators.Calibration.of(share, true), ms.estimators.Calibration.of(share, true, rare=True)
     matching = ms.Matching(4)
     ms.graphs.to_networkx(matching, rng.random(6), np.array([1, 0, 3, 2]))
     nodes, edges = rng.random((4, 2)), np.array([[0, 1], [1, 2], [2, 3]])
