@@ -35,6 +35,8 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "RoommateModel(outcomes=)": "leave pairs that are not to count out of their table",
     "RoommateModel(unpaired=)": "notes_ counts people without a pair, who are left out",
     "mlestruct.roommates.RoommateSummary": "RoommateModel.summary() is a Summary as of others",
+    "Plan.what_if": "assign(people, require=[pair]).objective is beside the plan's own objective",
+    "mlestruct.roommates.WhatIf": "assign(people, require=[pair]) is a plan of its own",
     "mlestruct.roommates.PairContrast": "RoommateModel.effects() has an Interval of each contrast",
     "--outcomes": "leave pairs that are not to count out of their table",
     "--fix": "roommates.toml says what means no answer, and which spelling another one means",

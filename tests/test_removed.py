@@ -9,6 +9,7 @@ from mlestruct.cli import main
 from mlestruct.engine import engine_of
 from mlestruct.errors import REMOVED
 from mlestruct.readers import graph_of
+from mlestruct.roommates.plan import Plan
 from mlestruct.roommates.report import Report
 
 USES = {
@@ -39,6 +40,7 @@ USES = {
     "RoommateModel(weight=)": lambda: ms.RoommateModel(weight="kept"),
     "RoommateModel(outcomes=)": lambda: ms.RoommateModel(outcomes={}),
     "RoommateModel(unpaired=)": lambda: ms.RoommateModel(unpaired="refuse"),
+    "Plan.what_if": lambda: Plan.what_if(None),
     "mlestruct.doctor": lambda: ms.doctor,
     "intervals(tastes=)": lambda: ms.MatchingModel().intervals([], [], tastes=True),
     "GraphModel(clique_table=)": lambda: ms.GraphModel(clique_table="counts"),
@@ -64,6 +66,7 @@ MODULES = [
     "mlestruct.inference.bounds.halves_interval",
     "mlestruct.roommates.RoommateSummary",
     "mlestruct.roommates.PairContrast",
+    "mlestruct.roommates.WhatIf",
     "mlestruct.data.routes",
     "mlestruct.inference.exact.count_matchings",
 ]

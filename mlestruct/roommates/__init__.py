@@ -13,6 +13,5 @@ if TYPE_CHECKING:
     from mlestruct.roommates.plan import Pair as Pair
     from mlestruct.roommates.plan import Plan as Plan
     from mlestruct.roommates.plan import Single as Single
-    from mlestruct.roommates.plan import WhatIf as WhatIf
 
 __getattr__, __all__ = lazily(__name__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,7 +22,6 @@ from mlestruct.structures import Matching
 from mlestruct.structures.base import Array, Ints, as_count
 
 BLOCK = 256  # people whose probabilities are held at once
-KEPT = ("structure", "scores", "beliefs", "place")  # what does not depend on the rules
 
 
 def worths(questions: Sequence[Question], codes: Ints, theta: Array) -> tuple[Question, ...]:
@@ -153,16 +152,6 @@ class Pairing:
         mate = mate[: len(self.ids)]
         partner = np.where(mate < len(self.ids), mate, -1)
         return Solution(partner, float(objective[0]), float(upper[0]))
-
-    def under(self, forbid: Ints, require: Ints) -> Pairing:
-        """The same people under other rules; those about empty beds stay."""
-        n = len(self.ids)
-        forbid = np.concatenate([forbid, self.forbid[(self.forbid >= n).any(axis=1)]])
-        require = np.concatenate([require, self.require[(self.require >= n).any(axis=1)]])
-        twin = replace(self, forbid=forbid, require=require)
-        known = {name: self.__dict__[name] for name in KEPT if name in self.__dict__}
-        twin.__dict__.update(known)
-        return twin
 
     def at(self, first: Any, second: Any) -> tuple[Array, Array]:
         """(scores, probabilities) of people with people, pair by pair; 0 with oneself."""

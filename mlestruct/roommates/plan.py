@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import exp, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mlestruct.errors import refuse_removed
 from mlestruct.limits import late
 from mlestruct.results import Shown
 from mlestruct.roommates.frames import Table
@@ -45,7 +46,7 @@ class Single(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """Another partner for one person; :meth:`Plan.what_if` says what that pair would cost."""
+    """Another partner for one person: a plan that requires the pair has what that costs."""
 
     partner: Any
     probability: float
@@ -60,15 +61,6 @@ class Housed(NamedTuple):
     room: Any
 
 
-@dataclass(frozen=True)
-class WhatIf:
-    """The best plan under further rules, what the total loses by them, and which pairs are new."""
-
-    plan: Plan
-    loss: float
-    new: list[Pair]
-
-
 @dataclass(frozen=True, repr=False)
 class Plan(Shown):
     """Pairs that together score best.
@@ -81,8 +73,6 @@ class Plan(Shown):
     people: People = field(repr=False)
     pairings: tuple[Pairing, ...] = field(repr=False)
     rooms: tuple[tuple[Room, ...], ...] = field(repr=False)
-    forbid: tuple[Rule, ...] = ()
-    require: tuple[Rule, ...] = ()
 
     @classmethod
     def of(
@@ -110,7 +100,7 @@ class Plan(Shown):
                     "raise max_seconds, or pair up fewer groups at a time"
                 )
             _ = pairing.solution
-        plan = cls(people, pairings, tuple(given), tuple(forbid), must)
+        plan = cls(people, pairings, tuple(given))
         _ = plan.objective, plan.homes  # rules and rooms that leave no plan are refused here
         return plan
 
@@ -233,23 +223,8 @@ class Plan(Shown):
         order = np.argsort(-tau, kind="stable")[:count]
         return [Alternative(pairing.ids[others[k]], float(tau[k]), float(scores[k])) for k in order]
 
-    def what_if(self, forbid: Sequence[Rule] = (), require: Sequence[Rule] = ()) -> WhatIf:
-        """The best plan when these rules are added to the plan's own."""
-        more = replace(self, forbid=(*self.forbid, *forbid), require=(*self.require, *require))
-        rules = Rules.read(self.people, more.forbid, more.require)
-        touched = {
-            self.people.group_of[self.people.find(p, "what_if")]
-            for r in (*forbid, *require)
-            for p in r
-        }
-        pairings = tuple(
-            pairing.under(*rules.within(pairing.group)) if number in touched else pairing
-            for number, pairing in enumerate(self.pairings)
-        )
-        plan = replace(more, pairings=pairings)
-        old = {frozenset(pair[:2]) for pair in self.pairs}
-        new = [pair for pair in plan.pairs if frozenset(pair[:2]) not in old]
-        return WhatIf(plan, self.objective - plan.objective, new)
+    def what_if(self, **_: object) -> None:
+        refuse_removed("Plan.what_if")
 
 
 class Contribution(NamedTuple):
