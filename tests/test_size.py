@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8379, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8298, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
         4179,
@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5917,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2632, r"mlestruct/estimators/"),
+    "estimators": (2625, r"mlestruct/estimators/"),
     "families": (1702, r"mlestruct/families/"),
     "extras": (1584, r"mlestruct/"),
 }
-RAW = {"tests": 33996, "benchmarks": 7739}  # all lines, blank ones and comments included
+RAW = {"tests": 33973, "benchmarks": 7739}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

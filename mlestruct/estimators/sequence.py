@@ -29,13 +29,7 @@ from mlestruct.estimators.labels import Table, numbered, tied_contrasts, tied_na
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.learning.tied import EIGHT
-from mlestruct.native._door import (
-    AttributeRows,
-    Sequences,
-    add_some_weights,
-    add_weights,
-    label_sequences,
-)
+from mlestruct.native._door import Sequences, label_sequences
 from mlestruct.readers.feature_dicts import Attributes
 from mlestruct.readers.transitions import Forbidden, ForbiddenTags, doubt
 from mlestruct.structures.base import SHORT, Array, Ints, as_count, lasting, small
@@ -96,7 +90,7 @@ class SequenceModel(Labelled):
                 words = f"constraints: {why}; rules about it do nothing"
                 warnings.warn(words, DataWarning, stacklevel=outside())
         self._allowed: Ints | None = None
-        self._places: tuple[Ints, Ints, Ints] | None = None
+        self._places: tuple[Any, ...] | None = None
         return given
 
     @property
@@ -184,9 +178,11 @@ class SequenceModel(Labelled):
         if np.abs(data).max(initial=0.0) > HUGE:
             return None  # what refuses such features says so
         states, rules = len(self.classes_), self._rules
-        node = np.zeros((len(start) - 1, -(-states // EIGHT) * EIGHT))
-        given = AttributeRows(len(node), self.n_features_in_, start, index, data)
-        pair = self._add_weights(given, states, node)
+        shape = len(start) - 1, self.n_features_in_
+        nodes, pair = self._tables(states)
+        found: Any = sp.csr_array((data, index, start.astype(np.int32)), shape) @ nodes
+        node = np.zeros((shape[0], -(-states // EIGHT) * EIGHT))
+        node[:, :states] = found if self._allowed is None else found.toarray()
         pair[rules.pairs] = -np.inf
         starts = np.concatenate([[0], np.cumsum(lengths)])
         node[starts[:-1, None], rules.first] = -np.inf
@@ -197,24 +193,21 @@ class SequenceModel(Labelled):
             return None
         return Ragged(np.split(self.classes_[label], starts[1:-1]))
 
-    def _add_weights(self, given: AttributeRows, states: int, node: Array) -> Array:
-        """Add positions' weights to ``node``; the weights of (label, next label)."""
-        theta = np.ascontiguousarray(self.coef_, dtype=float)
-        split, width = self.n_features_in_ * states, node.shape[1]
+    def _tables(self, states: int) -> tuple[Any, Array]:
+        """The weights of (attribute, label), sparse where only some are kept; of (label, next)."""
+        theta, split = np.ascontiguousarray(self.coef_, dtype=float), self.n_features_in_ * states
         if self._allowed is None:
-            add_weights(given, states, width, theta[:split], node)
-            return theta[split:].reshape(states, states).copy()
-        known = getattr(self, "_places", None)
+            return theta[:split].reshape(-1, states), theta[split:].reshape(states, states).copy()
+        known: Any = getattr(self, "_places", None)
         if known is None or known[0] is not self._allowed:
-            bounds = np.arange(self.n_features_in_ + 1) * states
-            first = np.searchsorted(self._allowed, bounds)
-            self._places = known = self._allowed, first, self._allowed % states
-        _, first, column = known
-        some = int(first[-1])
-        add_some_weights(given, some, first, column[:some], theta[:some], width, node)
-        pair = np.zeros(states * states)
+            first = np.searchsorted(self._allowed, np.arange(self.n_features_in_ + 1) * states)
+            label = (self._allowed[: first[-1]] % states).astype(np.int32)
+            self._places = known = self._allowed, first.astype(np.int32), label
+        _, first, label = known
+        some, pair = len(label), np.zeros(states * states)
         pair[self._allowed[some:] - split] = theta[some:]
-        return pair.reshape(states, states)
+        nodes = sp.csr_array((theta[:some], label, first), (self.n_features_in_, states))
+        return nodes, pair.reshape(states, states)
 
     def predict_marginals(
         self,

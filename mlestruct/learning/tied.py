@@ -156,11 +156,11 @@ class Work:
         if self.lists is None:
             weights = theta[: self.split].reshape(-1, states)
             np.matmul(self.nodes, weights, out=scores[:, :states])
-            scores[:, states:] = -np.inf
         else:
             rows = np.zeros(self.lists.rows * self.lists.width)
             rows[self.inside] = theta[self.many]
             score_positions(self.lists, theta, rows, scores)
+        scores[:, states:] = -np.inf
         scores.ravel()[self.shut] = -np.inf
         top = float(table[self.edge].max(initial=-np.inf)) if self.edge.any() else 0.0
         moves = np.where(self.edge, np.exp(np.minimum(table - top, 0.0)), 0.0)

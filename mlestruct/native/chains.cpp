@@ -259,3 +259,38 @@ int64_t label_sequences(const sequences *given, double *node, const double *pair
     }
     return 1;
 }
+
+void score_positions(const shared_weights *given, const double *theta, const double *dense,
+                     double *score) {
+    const int64_t width = given->width;
+    for (int64_t i = 0; i < given->positions; ++i)
+        for (int64_t k = 0; k < width; k += EIGHT) {
+            Row found = row_of(0.0);
+            for (int64_t e = given->start[i]; e < given->start[i + 1]; ++e)
+                found = add_product(found, load(dense + given->row[e] * width + k),
+                                    row_of(given->times[e]));
+            store(score + i * width + k, found);
+        }
+    // One by one at last: a row that is read as eights soon after one number was written waits.
+    for (int64_t i = 0; i < given->positions; ++i, score += width)
+        for (int64_t e = given->first[i]; e < given->first[i + 1]; ++e) {
+            double &to = score[given->state[e]];
+            to = add_product(to, given->some[e], theta[given->weight[e]]);
+        }
+}
+
+void sum_positions(const shared_weights *given, const double *score, double *dense, double *theta) {
+    const int64_t width = given->width;
+    for (int64_t i = 0; i < given->positions; ++i, score += width) {
+        for (int64_t e = given->start[i]; e < given->start[i + 1]; ++e) {
+            double *to = dense + given->row[e] * width;
+            const Row times = row_of(given->times[e]);
+            for (int64_t k = 0; k < width; k += EIGHT)
+                store(to + k, add_product(load(to + k), load(score + k), times));
+        }
+        for (int64_t e = given->first[i]; e < given->first[i + 1]; ++e) {
+            double &to = theta[given->weight[e]];
+            to = add_product(to, given->some[e], score[given->state[e]]);
+        }
+    }
+}

@@ -11,10 +11,7 @@ from mlestruct.inference.exact import solve
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.learning.tied import EIGHT
 from mlestruct.native._door import (
-    AttributeRows,
     Sequences,
-    add_some_weights,
-    add_weights,
     forest_marginals,
     label_sequences,
     tied_marginals,
@@ -113,26 +110,6 @@ def test_sequences_without_a_finite_score_have_no_labels(rng):
     given, node = draw_sequences(rng, 3)
     node[4] = -np.inf
     assert not label_sequences(given, node, np.zeros((3, 3)), np.empty(len(node), dtype=np.int64))
-
-
-@pytest.mark.parametrize("states", SIZES)
-def test_weights_of_attributes_add_up_as_a_product_of_matrices(states, rng):
-    """The last attribute is used: its row ends where the weights end."""
-    dense = rng.standard_normal((6, 5)) * (rng.random((6, 5)) < 0.5)
-    dense[:, -1] = 1.0
-    row, index = np.nonzero(dense)
-    start = np.searchsorted(row, np.arange(7))
-    given = AttributeRows(6, 5, start, index.astype(np.int32), dense[row, index])
-    theta, width = rng.standard_normal((5, states)), -(-states // EIGHT) * EIGHT
-    score = np.zeros((6, width))
-    add_weights(given, states, width, theta.ravel(), score)
-    np.testing.assert_allclose(score[:, :states], dense @ theta, atol=1e-13)
-    kept = np.flatnonzero(rng.random(theta.size) < 0.5)
-    some = np.zeros(theta.size)
-    some[kept] = theta.ravel()[kept]
-    first, score = np.searchsorted(kept, np.arange(6) * states), np.zeros((6, width))
-    add_some_weights(given, len(kept), first, kept % states, some[kept], width, score)
-    np.testing.assert_allclose(score[:, :states], dense @ some.reshape(5, -1), atol=1e-13)
 
 
 STRUCTURES = [
