@@ -25,7 +25,7 @@ from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.layouts import neighbours
 from mlestruct.inference.sampling import random_labelling, swept
 from mlestruct.learning.dual import interior
-from mlestruct.learning.minimise import WeightDescent
+from mlestruct.learning.minimise import LBFGS
 from mlestruct.learning.regulariser import Regulariser
 from mlestruct.oracle import Oracle, Validated, memory, remember, resolve
 from mlestruct.storage.trees import Tree
@@ -431,7 +431,7 @@ class GibbsSteps:
         return BeforeAfter(start, end, data, tau, (held,))
 
 
-class SmallBatches(WeightDescent):
+class SmallBatches(LBFGS):
     """Proximal steps on ``size`` examples at a time, drawn without replacement; a step is an epoch.
 
     θ ← prox(θ − η_t g) with g the mean gradient and η_t = length / (1 + length · t · λ/M) (Bottou):
@@ -443,8 +443,8 @@ class SmallBatches(WeightDescent):
         self,
         part: Any,
         function: Any,
-        regulariser: Regulariser,
         theta: Array,
+        regulariser: Regulariser,
         state: Tree = None,
         *,
         size: int = 32,
@@ -452,17 +452,17 @@ class SmallBatches(WeightDescent):
         seed: int = 0,
         **units: Any,
     ) -> None:
-        super().__init__(function, regulariser, theta)
+        super().__init__(function, theta, regulariser)
         self.part, self.size, self.length, self.time = part, size, length, 0
-        self.at, self.rng = theta, np.random.default_rng(seed)
+        self.rng = np.random.default_rng(seed)
         if state is not None:
-            self.at, self.time, self.rng.bit_generator.state = state
+            self.theta, self.time, self.rng.bit_generator.state = state
 
     def state(self) -> Tree:
-        return self.at, self.time, self.rng.bit_generator.state
+        return self.theta, self.time, self.rng.bit_generator.state
 
     def step(self) -> bool:
-        count, theta, ridge = len(self.part.batch), self.at, self.regulariser
+        count, theta, ridge = len(self.part.batch), self.theta, self.ridge
         lam, order = ridge.lam / count, self.rng.permutation(count)
         for first in range(0, count, self.size):
             members = np.sort(order[first : first + self.size])
@@ -472,12 +472,9 @@ class SmallBatches(WeightDescent):
             shrunk = np.sign(pull) * np.maximum(np.abs(pull) - eta * ridge.l1 / count, 0.0)
             theta = np.clip(shrunk / (1.0 + eta * lam), ridge.lower, ridge.upper)
             self.time += 1
-        value, self.gradient = self.function(theta)
-        self.at, self.value = theta, value + ridge.value(theta)
+        self.own, self.gradient = self.function(theta)
+        self.theta = theta
         return True
-
-    def point(self) -> tuple[Array, float, Array]:
-        return self.at, self.value, self.gradient
 
 
 def small_batches(**settings: Any) -> Any:

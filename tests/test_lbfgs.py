@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize as scipy_minimize
 
-from mlestruct.learning.minimise import LBFGS, Kinks
+from mlestruct.learning.minimise import LBFGS
+from mlestruct.learning.regulariser import Regulariser
 from tests.reference.descents import minimise
 
 
@@ -18,12 +19,9 @@ def quadratic(rng, d=30):
     return lambda t: (0.5 * ((A @ t - b) ** 2).sum() + 0.5 * t @ t, A.T @ (A @ t - b) + t)
 
 
-def ended(smooth, theta, kinks):
-    for found in minimise(smooth, theta, kinks=kinks):
-        slope = found[2] if kinks is None else kinks.slope(found[0], found[2])
-        if np.linalg.norm(slope) < 1e-9 or not found[3]:
-            return found
-    raise AssertionError("no end")
+def kinked(d, l1, lower, upper):
+    """l1 and bounds, with hardly a ridge."""
+    return Regulariser.of(d, 1e-100, l1=l1, lower=lower, upper=upper)
 
 
 @pytest.mark.parametrize(
@@ -32,8 +30,8 @@ def ended(smooth, theta, kinks):
 def test_kinks_agree_with_split_variables(rng, l1, lower, upper):
     """θ = θ⁺ − θ⁻ with both bounded, by an independent solver."""
     smooth, d = quadratic(rng), 30
-    kinks = Kinks(*(np.full(d, value) for value in (l1, lower, upper)))
-    theta, value, *_ = ended(smooth, np.zeros(d), kinks)
+    steps = minimise(smooth, np.zeros(d), ridge=kinked(d, l1, lower, upper))
+    *_, (theta, value, *_) = islice(steps, 300)
 
     def split(z):
         inner, slope = smooth(z[:d] - z[d:])
@@ -52,12 +50,15 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
     """The direction equals the textbook recursion's, before and after the memory wraps around."""
     d, memory = 8, 3
     H = np.diag(rng.uniform(0.5, 3.0, d))
-    descent, kept = LBFGS(lambda z: (0.5 * z @ H @ z, H @ z), rng.standard_normal(d), memory), []
+    descent, kept = (
+        LBFGS(lambda z: (0.5 * z @ H @ z, H @ z), rng.standard_normal(d), memory=memory),
+        [],
+    )
     descent.step()
     for _ in range(7):
-        before = descent.z
+        before = descent.theta
         descent.step()
-        kept = [*kept, (descent.z - before, H @ descent.z - H @ before)][-memory:]
+        kept = [*kept, (descent.theta - before, H @ descent.theta - H @ before)][-memory:]
         g = rng.standard_normal(d)
         q, alphas = g.copy(), []
         for s, y in reversed(kept):
@@ -70,20 +71,20 @@ def test_products_of_rows_are_the_two_loop_recursion(rng):
 
 
 @pytest.mark.parametrize(
-    ("kinks", "first"),
-    [(None, None), (None, 1.0), ((0.0, -0.2, 0.1), None), ((8.0, -0.15, 0.3), None)],
+    ("kinks", "metric"),
+    [(None, None), (None, np.eye(30)), ((0.0, -0.2, 0.1), None), ((8.0, -0.15, 0.3), np.ones(30))],
 )
-def test_a_descent_goes_on_from_where_another_stands(rng, kinks, first):
+def test_a_descent_goes_on_from_where_another_stands(rng, kinks, metric):
     """The same bits to the end, from every step, whatever became of the one that stood there."""
     smooth, d = quadratic(rng), 30
-    kinks = None if kinks is None else Kinks(*(np.full(d, value) for value in kinks))
+    ridge = None if kinks is None else kinked(d, *kinks)
     whole, stands = [], []
-    for step in islice(minimise(smooth, np.zeros(d), 4, kinks, first), 25):
+    for step in islice(minimise(smooth, np.zeros(d), 4, ridge, metric), 25):
         whole.append(bits(step))
         stands.append(copy.deepcopy(step.state))
     assert len(whole) > 8
     for taken, stand in enumerate(stands[:-1], start=1):
-        rest = minimise(smooth, np.zeros(d), 4, kinks, first, stand)
+        rest = minimise(smooth, np.zeros(d), 4, ridge, metric, stand)
         assert [bits(step) for step in islice(rest, 25 - taken)] == whole[taken:]
 
 

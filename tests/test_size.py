@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2657, r"mlestruct/inference/"),
     "learning": (
-        3865,
+        3760,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1702, r"mlestruct/families/"),
     "extras": (1584, r"mlestruct/"),
 }
-RAW = {"tests": 33973, "benchmarks": 7739}  # all lines, blank ones and comments included
+RAW = {"tests": 33930, "benchmarks": 7739}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import astuple, dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from mlestruct.learners.base import Learns, Start, check_problem, ridge_of
 from mlestruct.learning.dual import Certificate
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.loop import Found, Loop
-from mlestruct.learning.minimise import SlopeDescent, WeightDescent, descents, minimise
+from mlestruct.learning.minimise import LBFGS, descents, minimise
 from mlestruct.learning.problem import (
     Difference,
     Head,
@@ -74,7 +75,7 @@ class Primal(Learns):
     solver: FrankWolfe = field(default=FrankWolfe())
     doubt: Doubt | None = None
     restarts: int = 0
-    steps: Callable[[Part], Callable[..., WeightDescent]] | None = None
+    steps: Callable[[Part], Callable[..., LBFGS]] | None = None
     heads: Heads = scored
     begin: Callable[[Batch[Any], Features], Array] | None = None
     inference: Inference = DEFAULT
@@ -106,7 +107,7 @@ class Primal(Learns):
             part = Difference(batch=batch, more=part_of(more), less=part_of(less))
         alone = list(heads) == ["score"] and not heads["score"].exponential
         rows = heads["score"].features if alone else None  # entropies are of one kind
-        kind = WeightDescent if self.steps is None else self.steps(part)
+        kind = LBFGS if self.steps is None else self.steps(part)
         steps = descents(batch, rows, ridge, dear=self.dear, kind=kind)
         engine = engine_of(self.solver.engine, self.solver.workers)
         problem = PrimalProblem(part, ridge, engine, steps, restarts=self.restarts)
@@ -244,9 +245,9 @@ class Conditionals(NamedTuple):
     """Coordinates that the structures forbid."""
 
 
-def by_slopes(part: Part) -> Callable[..., WeightDescent]:
+def by_slopes(part: Part) -> Callable[..., LBFGS]:
     """Steps that are judged by slopes alone, for ``steps`` of a learner."""
-    return SlopeDescent
+    return partial(LBFGS, slopes=True)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """Minimise R(θ) + Σ over examples by L-BFGS, and prove what was reached.
 
-L-BFGS is for a smooth function plus l1‖z‖₁ within bounds; projected where there are kinks. Nocedal
-and Wright, *Numerical Optimization* (2006), section 7.2; with kinks as in Andrew and Gao, *Scalable
-training of L1-regularized log-linear models* (ICML 2007).
+Nocedal and Wright, *Numerical Optimization* (2006), section 7.2; with kinks as in Andrew and Gao,
+*Scalable training of L1-regularized log-linear models* (ICML 2007).
 
 L-BFGS that begins with equal steps in all weights spends its rounds, and then all its digits, on a
-column of 50,000 beside one of 1. Descents in θ therefore step in z = s·θ, which is what columns
-divided by s would have for weights, or in z = Lᵀθ with L Lᵀ near the Hessian. The objective, its
-penalty and its certificate stay those of θ.
+column of 50,000 beside one of 1. Descents therefore have a metric: what the inverse of the Hessian
+is taken for until steps tell more of it. The objective, its penalty and its certificate stay those
+of θ.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import astuple, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, cho_solve, cholesky
 
 from mlestruct.engine import Engine
 from mlestruct.features.base import Features, squares
@@ -46,7 +45,6 @@ LEAST, MOST = 10, 100  # steps kept by L-BFGS
 TAME = 1e3  # house's columns differ by 390: 11 rounds as they are, 59 divided
 SLACK = 0.1  # share by which the objective itself may be larger after a step judged by slopes
 Function = Callable[[Array], tuple[float, Array]]
-Point = tuple[Array, float, Array]
 
 
 def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
@@ -58,10 +56,8 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
     """
     if loop.found is not None:
         return loop.found
-    ridge, now = problem.regulariser, Standing()
-    here: Reached | None = None
-    start = ridge.weights(np.zeros(len(ridge.lam))) if start is None else start
-    theta, steps = start, None
+    ridge, now, steps = problem.regulariser, Standing(), None
+    theta = ridge.weights(np.zeros(len(ridge.lam))) if start is None else start
     if loop.state is not None:
         now, (memory, theta, steps) = Standing(*loop.state[0]), loop.state[1:]
         problem.remember(memory)
@@ -69,115 +65,95 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
     def where() -> Tree:
         return astuple(now), problem.memory(), theta, descent.state()
 
+    stuck: str | None = None
     with closing(problem):
-        descent = problem.steps(problem.value_and_gradient, ridge, theta, steps)
+        descent = problem.steps(problem.value_and_gradient, theta, ridge, state=steps)
         while True:
             try:
                 moved = descent.step()
+                stuck = now.look(problem, descent, moved, loop.tol)
             except OutOfTime:  # the last point stands
-                if here is None:
+                if stuck is None:
                     raise
-            else:
-                here = now.look(problem, descent.point(), moved, loop.tol)
-            theta, learned = here.theta, {n: here.theta[at] for n, at in problem.others.items()}
+            theta, size = descent.theta, max(1.0, abs(now.value))
+            learned = {name: theta[at] for name, at in problem.others.items()}
             said = Found(
-                theta, problem.claim(here.value, here.gap), round=now.number,
+                theta, problem.claim(now.value, now.gap), round=now.number,
                 calls=(now.number + 1) * problem.examples, examples=problem.examples,
                 route="direct", learned=learned or None,
             )  # fmt: skip
-            why, met = loop.over(said, here.stuck), here.left <= loop.tol
-            if problem.provable and (why or met):
+            why, met = loop.over(said, stuck or ""), now.gap <= now.share * loop.tol * size
+            if problem.provable and (why or met or now.still):
                 room, balance = PROOF * loop.tol / problem.examples, why in ("", "step")
-                size, point = max(1.0, abs(here.value)), theta
                 found = problem.prove(theta, room * size, balance=balance)
-                doubt = found.certificate.gap - found.certificate.objective > now.start
-                doubt = doubt and not found.certificate.relative <= loop.tol
-                if doubt and problem.rises(start, theta):  # the start may be better
-                    size, point = max(1.0, abs(now.start)), start
-                    found = problem.prove(start, room * size, balance=balance)
                 proof, tau, odd = found.certificate, found.tau, found.moved
-                said = replace(said, theta=point, certificate=proof, tau=tau, at=tau, moved=odd)
+                said = replace(said, certificate=proof, tau=tau, at=tau, moved=odd)
                 met = proof.relative <= loop.tol
-                why = why or ("" if met else now.settled(here, proof.gap))
+                why = why or ("" if met else now.settled(proof.gap))
             if why or met:
                 return loop.end(said, "" if met else why)
             loop.tell(said)
             # Where no step led on inference has changed: another descent from here.
-            descent = descent if moved else problem.steps(problem.value_and_gradient, ridge, theta)
-            now.number, descent.late = now.number + 1, loop.late
+            if not moved:
+                descent = problem.steps(problem.value_and_gradient, theta, ridge)
+            now.number, problem.late = now.number + 1, loop.late
             loop.save(where)
-
-
-class Reached(NamedTuple):
-    """Weights, the value there, and ``gap``, how far they are from the best at most by their slope.
-
-    ``left`` is what is left of that gap, relative. ``still``: values have not fallen for as many
-    rounds as there was patience. ``unsure``: inference was coarse so far, so a proof may tell
-    another gap. ``stuck`` is "step" if no way leads on.
-    """
-
-    theta: Array
-    value: float
-    gap: float
-    left: float
-    still: bool
-    unsure: bool
-    stuck: str
 
 
 @dataclass
 class Standing:
     """Where a fit by descent stands, beside its descent and its problem.
 
-    ``start`` is the value it began with, ``share`` that of the tolerance which the weights' own gap
-    may take. Values fell last below ``low``, at round ``since``.
+    At weights of this ``value`` the best is at most ``gap`` below it by their slope; ``share`` of
+    the tolerance is what that may take. Values fell last below ``low``, at round ``since``, and are
+    ``still`` if not for as many rounds as there is ``patience``. Where inference was coarse so far
+    it is ``unsure``: a proof may tell another gap.
     """
 
     number: int = 0
-    start: float = np.inf
+    value: float = np.inf
+    gap: float = np.inf
     share: float = 1.0
     low: float = np.inf
     since: int = 0
     patience: int = PATIENCE
+    still: bool = False
+    unsure: bool = False
 
-    def look(
-        self, problem: Problem, point: tuple[Array, float, Array], moved: bool, tol: float
-    ) -> Reached:
-        """See how far a new point is from the best, and have inference finer where that is due.
+    def look(self, problem: Problem, descent: LBFGS, moved: bool, tol: float) -> str:
+        """See how far a new point is from the best; return "step" if no way leads on from it.
 
         Where a search has ended, as weights are as good as inference can tell or no step was found,
         inference becomes exact, and then cold, as often as that helps.
         """
-        ridge, (theta, value, lack) = problem.regulariser, point
-        self.start = value if self.number == 0 else self.start
-        gap, size, coarse = ridge.bracket(theta, -lack), max(1.0, abs(value)), problem.coarse
-        met = gap <= tol * size
-        if value < self.low - max(STILL * tol, 1e-13) * size:
-            self.low, self.since = value, self.number
+        ridge, theta = problem.regulariser, descent.theta
+        self.value = descent.own + ridge.value(theta)
+        self.gap, size = ridge.bracket(theta, -descent.gradient), max(1.0, abs(self.value))
+        met, coarse, stuck = self.gap <= tol * size, problem.coarse, "" if moved else "step"
+        if self.value < self.low - max(STILL * tol, 1e-13) * size:
+            self.low, self.since = self.value, self.number
         # Of columns beyond all sizes the gap of the weights is rounding, times their squares.
         still = self.number - self.since >= self.patience
         if still:
             self.since, self.patience = self.number, 2 * self.patience
-        still = still and moved and not met and problem.provable
-        stuck = "" if moved else "step"
-        if problem.coarse and (met or still or not moved):
+        self.still = still and moved and not met and problem.provable
+        if coarse and (met or self.still or not moved):
             problem.coarse, problem.tol, stuck = False, 0.0, ""
-        elif not (met or still or moved) and problem.colder():
+        elif not (met or self.still or moved) and problem.colder():
             stuck = ""
         problem.taken += moved
-        unsure = bool(coarse and met and problem.provable)
-        if coarse and not (problem.coarse or unsure):
-            gap = ridge.bracket(theta, -problem.value_and_gradient(theta)[1])
+        self.unsure = bool(coarse and met and problem.provable)
+        if coarse and not (problem.coarse or self.unsure):
+            self.gap = ridge.bracket(theta, -problem.value_and_gradient(theta)[1])
         if problem.coarse:
-            problem.tol = min(problem.tol, INNER * (gap / size))
-        left = 0.0 if still else gap / size / self.share
-        return Reached(theta, value, gap, left, still, unsure, stuck)
+            problem.tol = min(problem.tol, INNER * (self.gap / size))
+        return stuck
 
-    def settled(self, here: Reached, gap: float) -> str:
+    def settled(self, gap: float) -> str:
         """Return "proof" if no descent can make a proof's gap smaller."""
-        if here.unsure or (here.still and self.patience <= LONG):
+        if self.unsure or (self.still and self.patience <= LONG):
             return ""
-        if not here.still and here.gap > AGAIN * gap:
+        if not self.still and self.gap > AGAIN * gap:
             self.share = AGAIN * self.share
             return ""
         return "proof"
@@ -200,96 +176,87 @@ def likelihood(
     return problem
 
 
-@dataclass(frozen=True)
-class Kinks:
-    """l1·|z| and lower ≤ z ≤ upper: what a step may not cross, beside the smooth function."""
-
-    l1: Array
-    lower: Array
-    upper: Array
-
-    def value(self, z: Array) -> float:
-        return float(self.l1 @ np.abs(z))
-
-    def slope(self, z: Array, gradient: Array) -> Array:
-        """The steepest feasible slope: zero where a bound or the kink at 0 holds a weight."""
-        at_zero = (z == 0) & (self.l1 > 0)
-        pull = np.sign(gradient) * np.maximum(np.abs(gradient) - self.l1, 0.0)
-        slope = np.where(at_zero, pull, gradient + self.l1 * np.sign(z))
-        held = ((z <= self.lower) & (slope > 0)) | ((z >= self.upper) & (slope < 0))
-        return np.where(held, 0.0, slope)
-
-    def project(self, z: Array, moved: Array, slope: Array) -> Array:
-        """``moved`` within the bounds, and on z's side of zero wherever |z| has a kink there."""
-        side = np.where(z != 0, np.sign(z), -np.sign(slope))
-        crossed = (self.l1 > 0) & (moved * side < 0)
-        return np.clip(np.where(crossed, 0.0, moved), self.lower, self.upper)
-
-
 class LBFGS:
-    """A descent of ``function(z) -> (value, gradient)``; the value never rises.
+    """A descent of R(θ) + ``function(θ) -> (value, gradient)``; the value never rises.
 
-    Two passes over 2·memory·d numbers per iteration besides the function. Steps along −gradient
-    start at length 1, or at ``first`` times the gradient where its units are known to be right.
-    From another descent's ``state()`` it takes the steps that that one would have. ``pairs`` are
-    the last steps s and what they changed the gradient by, y.
+    Two passes over 2·memory·d numbers per iteration besides the function. The ``metric`` is what
+    −gradient is multiplied with: d numbers, or the inverse of L Lᵀ by a lower triangular L, which
+    is near the Hessian, so that first steps have the length 1; others are no longer than 1. By
+    ``slopes`` a step is judged by the trapezoid of the gradient, which is not the value's own; the
+    value only fences it, for slopes also vanish far out. ``own`` is the function's value,
+    ``gradient`` its gradient, ``pairs`` are the last steps s and what they changed the slope by, y.
+    From another descent's ``state()`` it takes the steps that that one would have.
     """
 
     def __init__(
         self,
         function: Function,
-        z: Array,
+        theta: Array,
+        ridge: Regulariser | None = None,
         memory: int = 10,
-        kinks: Kinks | None = None,
-        first: float | None = None,
+        metric: Array | None = None,
+        slopes: bool = False,
         state: Tree = None,
     ) -> None:
-        self.function, self.kinks, self.first, self.memory = function, kinks, first, memory
-        self.z = z.copy() if kinks is None else np.clip(z, kinks.lower, kinks.upper)
-        self.value, self.gradient, self.begun = np.inf, self.z, state is not None
+        self.function, self.memory, self.metric, self.slopes = function, memory, metric, slopes
+        if ridge is None:
+            none, wide = np.zeros(len(theta)), np.full(len(theta), np.inf)
+            ridge = Regulariser(none, none, none, -wide, wide)
+        self.ridge, self.theta = ridge, np.clip(theta, ridge.lower, ridge.upper)
+        self.value, self.own, self.gradient, self.begun = np.inf, np.inf, theta, state is not None
         self.pairs: list[tuple[Array, Array]] = []
         if state is not None:
-            self.z, self.value, self.gradient, self.pairs = state
-            for one in (self.z, self.gradient, *(part for pair in self.pairs for part in pair)):
-                like(one, z)
+            self.theta, self.value, self.own, self.gradient, self.pairs = state
+            for one in (self.theta, self.gradient, *(part for pair in self.pairs for part in pair)):
+                like(one, theta)
 
     def state(self) -> Tree:
         """Where another descent can go on from: a tree of live arrays; None at its start."""
-        return None if not self.begun else (self.z, self.value, self.gradient, self.pairs)
+        if not self.begun:
+            return None
+        return self.theta, self.value, self.own, self.gradient, self.pairs
 
     def step(self) -> bool:
         """Move to the next point, or at first evaluate the start; False if no step led on."""
-        kinks = self.kinks
+        ridge = self.ridge
         if not self.begun:
             self.begun = True
-            self.value, self.gradient = self.evaluate(self.z)
-            self.value += 0.0 if kinks is None else kinks.value(self.z)
+            self.own, self.gradient = self.function(self.theta)
+            self.value = self.own + ridge.value(self.theta)
             return True
         while True:
-            slope = self.gradient if kinks is None else kinks.slope(self.z, self.gradient)
-            direction = self.direction(slope, None if kinks is None or slope.all() else slope != 0)
+            slope = self.gradient + ridge.lam * (self.theta - ridge.prior)
+            if not ridge.plain:  # zero where a bound or the kink at 0 holds a weight
+                pull = np.sign(slope) * np.maximum(np.abs(slope) - ridge.l1, 0.0)
+                at_zero = (self.theta == 0) & (ridge.l1 > 0)
+                slope = np.where(at_zero, pull, slope + ridge.l1 * np.sign(self.theta))
+                low, high = self.theta <= ridge.lower, self.theta >= ridge.upper
+                slope = np.where((low & (slope > 0)) | (high & (slope < 0)), 0.0, slope)
+            direction = self.direction(slope, None if ridge.plain or slope.all() else slope != 0)
             if float(direction @ slope) >= 0:
-                self.pairs, direction = [], -slope
+                self.pairs, direction = [], -self._scaled(slope)
             length = 1.0
-            if not self.pairs:
-                length = self.first or 1.0 / max(1.0, float(np.linalg.norm(slope)))
-            if kinks is None:
-                found = self._search(direction, length)
-            else:
-                found = self._projected_search(kinks, slope, direction, length)
+            if not self.pairs and (self.metric is None or self.metric.ndim == 1):
+                length = 1.0 / max(1.0, float(np.sqrt(-(direction @ slope))))
+            found = self._search(slope, direction, length)
             if found is not None:
-                s, y = found[0] - self.z, found[2] - self.gradient
+                s = found[0] - self.theta
+                y = found[3] - self.gradient + ridge.lam * s
                 if float(s @ y) > 1e-12 * float(y @ y):  # else its curvature is lost in rounding
                     self.pairs = [*self.pairs, (s, y)][-self.memory :]
-                self.z, self.value, self.gradient = found
+                self.theta, self.value, self.own, self.gradient = found
                 return True
             if not self.pairs:
                 return False
             self.pairs = []  # stale curvature: once more, straight downhill
 
-    def evaluate(self, z: Array) -> tuple[float, Array]:
-        """The smooth function and its gradient."""
-        return self.function(z)
+    def _scaled(self, g: Array) -> Array:
+        """The metric times g."""
+        if self.metric is None:
+            return g
+        if self.metric.ndim == 1:
+            return self.metric * g
+        return np.asarray(cho_solve((self.metric, True), g))
 
     def direction(self, g: Array, free: NDArray[np.bool_] | None = None) -> Array:
         """−H g by the two-loop recursion, on the free weights alone where some are held."""
@@ -302,175 +269,53 @@ class LBFGS:
         for s, y, sy in reversed(used):
             alphas.append(float(s @ out) / sy)
             out -= alphas[-1] * y
+        out = self._scaled(out)
         if used:
             s, y, sy = used[-1]
-            out *= sy / float(y @ y)
+            out *= sy / float(y @ self._scaled(y))
         for s, y, sy in used:
             out += (alphas.pop() - float(y @ out) / sy) * s
         return out
 
-    def _search(self, direction: Array, step: float) -> Point | None:
-        """A point with enough decrease and enough curvature (weak Wolfe), by secants."""
-        low, high, slope, found = 0.0, np.inf, float(direction @ self.gradient), None
+    def _search(
+        self, slope: Array, direction: Array, step: float
+    ) -> tuple[Array, float, float, Array] | None:
+        """A point with enough decrease and enough curvature (weak Wolfe), by secants.
+
+        With kinks it is the first projected point with enough decrease; its curvature may be any.
+        """
+        ridge, plain, along, found = self.ridge, self.ridge.plain, float(direction @ slope), None
+        low, high, cost = 0.0, np.inf, ridge.value(self.theta)
         for _ in range(40):
-            new = step * direction
-            new += self.z
-            reached, gradient = self.evaluate(new)
-            bent = float(gradient @ direction)
-            if not reached <= self.value + 1e-4 * step * slope + 1e-15 * abs(self.value):
+            new, promised = self.theta + step * direction, step * along
+            if not plain:
+                side = np.where(self.theta != 0, np.sign(self.theta), -np.sign(slope))
+                new = np.where((ridge.l1 > 0) & (new * side < 0), 0.0, new)
+                new = np.clip(new, ridge.lower, ridge.upper)
+                promised = float(slope @ (new - self.theta))
+            reached = bent = np.inf
+            if promised < 0:
+                own, gradient = self.function(new)
+                bent = float(direction @ (gradient + ridge.lam * (new - ridge.prior)))
+                reached = own + ridge.value(new)
+                if self.slopes:
+                    far = own > self.own + SLACK * max(1.0, abs(self.own))
+                    change = 0.5 * float((self.gradient + gradient) @ (new - self.theta))
+                    reached = np.inf if far else self.value + change + ridge.value(new) - cost
+            if not reached <= self.value + 1e-4 * promised + 1e-15 * abs(self.value):
                 high = step
             else:
-                low, found = step, (new, reached, gradient)
-                if not bent < 0.9 * slope:
+                low, found = step, (new, reached, own, gradient)
+                if not plain or not bent < 0.9 * along:
                     break
             if np.isinf(high):
-                secant = step * slope / (slope - bent) if bent > slope else np.inf
+                secant = step * along / (along - bent) if bent > along else np.inf
                 step *= float(np.clip(secant / step, 2.0, 100.0))
             else:
                 step = 0.5 * (low + high)
             if high - low <= 1e-14 * max(low, 1e-300):
                 break
         return found
-
-    def _projected_search(
-        self, kinks: Kinks, slope: Array, direction: Array, step: float
-    ) -> Point | None:
-        """The first projected point with enough decrease; its curvature may be any."""
-        for _ in range(60):
-            new = kinks.project(self.z, self.z + step * direction, slope)
-            promised = float(slope @ (new - self.z))
-            if promised < 0:
-                reached, gradient = self.evaluate(new)
-                reached += kinks.value(new)
-                if reached <= self.value + 1e-4 * promised + 1e-15 * abs(self.value):
-                    return new, reached, gradient
-            step *= 0.5
-        return None
-
-
-class WeightDescent(LBFGS):
-    """L-BFGS on R(θ) plus a function that returns its value and gradient.
-
-    It steps in z = s·θ by a ``scale``, or in z = Lᵀθ by a lower triangular ``factor`` of a Hessian,
-    and then knows the length of its first step. Where it is ``late`` no more is evaluated.
-    """
-
-    late: Callable[[], bool] | None = None
-
-    def __init__(
-        self,
-        function: Function,
-        regulariser: Regulariser,
-        theta: Array,
-        state: Tree = None,
-        *,
-        memory: int = LEAST,
-        factor: Array | None = None,
-        scale: Array | None = None,
-    ) -> None:
-        self.regulariser, self.factor = regulariser, factor
-        self.scale = np.ones(len(theta)) if scale is None else scale
-        z, kinks = theta * self.scale if factor is None else factor.T @ theta, None
-        if not regulariser.plain:
-            lower, upper = regulariser.lower * self.scale, regulariser.upper * self.scale
-            kinks = Kinks(regulariser.l1 / self.scale, lower, upper)
-        self.asked = self.at = z
-        first = None if factor is None else 1.0
-        super().__init__(function, np.asarray(z), memory, kinks, first, state)
-
-    def weights(self, z: Array) -> Array:
-        """θ at z."""
-        if self.factor is not None:
-            return np.asarray(solve_triangular(self.factor, z, trans="T", lower=True))
-        ridge, theta = self.regulariser, z / self.scale
-        return theta if ridge.plain else np.clip(theta, ridge.lower, ridge.upper)
-
-    def evaluate(self, z: Array) -> tuple[float, Array]:
-        """The function of θ, with the smooth part of R, in z."""
-        if self.late is not None and self.late():
-            raise OutOfTime
-        self.asked, self.at = z, self.weights(z)
-        value, gradient = self.function(self.at)
-        off = self.at - self.regulariser.prior
-        pull = off * self.regulariser.lam
-        value += 0.5 * float(pull @ off)
-        gradient = gradient + pull
-        if self.factor is None:
-            return value, gradient / self.scale
-        return value, np.asarray(solve_triangular(self.factor, gradient, lower=True))
-
-    def point(self) -> tuple[Array, float, Array]:
-        """θ, R plus the function there, and the function's own gradient."""
-        ridge = self.regulariser
-        theta = self.at if self.asked is self.z else self.weights(self.z)
-        slope = self.gradient * self.scale if self.factor is None else self.factor @ self.gradient
-        return theta, self.value, slope - ridge.lam * (theta - ridge.prior)
-
-
-class IntegralPoint(NamedTuple):
-    """Weights, the integral there, the function's own value, and its gradient."""
-
-    theta: Array
-    integral: float
-    own: float
-    gradient: Array
-
-
-class Integral:
-    """∫ gradient from where a descent stands, in the place of a function's value.
-
-    The trapezoid on each step judges it by slopes. The value itself only fences it: a point is
-    infinite where that is a tenth larger, for slopes also vanish far out.
-    """
-
-    def __init__(self, function: Function) -> None:
-        self.function, self.tried = function, list[IntegralPoint]()
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        own, gradient = self.function(theta)
-        base = self.tried[0] if self.tried else IntegralPoint(theta, own, own, gradient)
-        change = 0.5 * float((base.gradient + gradient) @ (theta - base.theta))
-        far = own > base.own + SLACK * max(1.0, abs(base.own))
-        value = np.inf if far else base.integral + change
-        self.tried.append(IntegralPoint(theta, value, own, gradient))
-        return value, gradient
-
-
-class SlopeDescent(WeightDescent):
-    """A descent on the :class:`Integral` of the gradient: it seeks gradient 0.
-
-    A truncated relaxation's value, which follows another gradient, cannot stop it.
-    """
-
-    def __init__(
-        self,
-        function: Function,
-        regulariser: Regulariser,
-        theta: Array,
-        state: Tree = None,
-        *,
-        scale: Array | None = None,
-        **more: Any,
-    ) -> None:
-        self.integral = Integral(function)
-        steps = None if state is None else state[0]
-        super().__init__(self.integral, regulariser, theta, steps, scale=scale)
-        if state is not None:
-            self.integral.tried = [IntegralPoint(super().point()[0], *state[1])]
-
-    def step(self) -> bool:
-        moved, integral = super().step(), self.integral
-        theta, *_ = super().point()
-        here = next(p for p in reversed(integral.tried) if np.array_equal(p.theta, theta))
-        integral.tried = [here]
-        return moved
-
-    def point(self) -> tuple[Array, float, Array]:
-        theta, _, lack = super().point()
-        return theta, self.integral.tried[0].own + self.regulariser.value(theta), lack
-
-    def state(self) -> Tree:
-        return (super().state(), self.integral.tried[0][1:]) if self.begun else None
 
 
 def descents(
@@ -480,22 +325,22 @@ def descents(
     alike: Callable[[Batch[Any]], tuple[Array, Array] | None] | None = None,
     *,
     dear: bool = True,
-    kind: Callable[..., WeightDescent] = WeightDescent,
-) -> Callable[..., WeightDescent]:
-    """Make the descents of an objective of the features' scores, in units of its own.
+    kind: Callable[..., LBFGS] = LBFGS,
+) -> Callable[..., LBFGS]:
+    """Make the descents of an objective of the features' scores, in a metric of its own.
 
-    ``alike`` is a routine's: where it knows the Hessian at scores that are all alike, descents step
-    by a factor of it. ``dear`` evaluations make it worth to keep more steps, as many as cost
+    ``alike`` is a routine's: where it knows the Hessian at scores that are all alike, that is the
+    metric's inverse. ``dear`` evaluations make it worth to keep more steps, as many as cost
     little beside one: L-BFGS makes 4 d multiplications and some 4 µs of calls for each of them, an
     evaluation 20 ns or more for each coordinate. On 60 mails (d = 16,494) 43 steps end a skip
     chain's fit in 56 evaluations, 10 in 102. Exact sums and pseudo-likelihood take 1 to 10 ns.
 
-    Without such a factor θ is taken times the root of its penalty, or of the objective's curvature.
+    Otherwise every weight is divided by its penalty, or by the objective's curvature.
     Where columns are alike but for their penalties, curvature has few large directions, which
     L-BFGS learns quickly; dividing by its diagonal would only spread them. Columns that differ by
     more than ``TAME`` are what it does not survive; where all are so large, one number has the
     first step no longer than the rest. A column and its penalty times a power of two
-    change either root by just that: the same bits are learned.
+    change either by just that: the same bits are learned.
     """
     lam = ridge.lam
     kept = min(batch.size // 4000, batch.size // (2 * max(len(lam), 1))) if dear else LEAST
@@ -508,7 +353,7 @@ def descents(
             hessian = features.gram(*known)
             hessian[np.diag_indices(len(hessian))] += lam
             with suppress(LinAlgError):  # of columns beyond all sizes the penalty is rounding
-                return partial(make, factor=np.asarray(cholesky(hessian, lower=True)))
+                return partial(make, metric=np.asarray(cholesky(hessian, lower=True)))
     with np.errstate(over="ignore"):
         squared = features.squares(batch.weights)
         if squared is None and features.d <= FEW:
@@ -518,7 +363,7 @@ def descents(
     curvature = VARIANCE * squared + lam
     times = np.log(curvature / lam)
     if np.ptp(times) > 2.0 * np.log(TAME):
-        return partial(make, scale=np.sqrt(curvature))
+        return partial(make, metric=1.0 / curvature)
     if times.mean() > 2.0 * np.log(TAME):
-        return partial(make, scale=np.sqrt(lam * np.exp(times.mean())))
-    return make if (lam == lam[0]).all() else partial(make, scale=np.sqrt(lam))
+        return partial(make, metric=1.0 / (lam * np.exp(times.mean())))
+    return make if (lam == lam[0]).all() else partial(make, metric=1.0 / lam)

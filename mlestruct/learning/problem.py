@@ -22,6 +22,7 @@ from mlestruct.inference.proof import infer, products
 from mlestruct.inference.routine import Routine
 from mlestruct.learning.dual import Certificate
 from mlestruct.learning.regulariser import Regulariser
+from mlestruct.limits import OutOfTime
 from mlestruct.oracle import Oracle
 from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array, Ints
@@ -323,6 +324,7 @@ class Problem:
     """
 
     provable = False
+    late: Callable[[], bool] | None = None
 
     def __init__(
         self,
@@ -345,7 +347,9 @@ class Problem:
         self.stalled = 0
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Σ over parts and its gradient: R is the descent's."""
+        """Σ over parts and its gradient: R is the descent's. Where it is late there is none."""
+        if self.late is not None and self.late():
+            raise OutOfTime
         if self.cold:
             self.forget()
         first, *rest = self.running.ask("evaluate", [(theta, self.tol)] * self.count)
@@ -367,14 +371,6 @@ class Problem:
             self.cold, self.taken = self.cold + 1, 0
             return True
         return False
-
-    def rises(self, start: Array, theta: Array) -> bool:
-        """Whether the objective is larger at θ than at the start, both evaluated anew."""
-        values = []
-        for at in (start, theta):
-            self.forget()
-            values.append(self.value_and_gradient(at)[0] + self.regulariser.value(at))
-        return not values[1] <= values[0]
 
     def claim(self, value: float, gap: float) -> Certificate:
         """What a round says of which nothing is proven."""

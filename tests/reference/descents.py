@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlestruct.learning.loop import Found
-from mlestruct.learning.minimise import LBFGS, Function, Kinks
+from mlestruct.learning.minimise import LBFGS, Function
+from mlestruct.learning.regulariser import Regulariser
 from mlestruct.structures.base import Array
 
 
@@ -26,15 +27,15 @@ def minimise(
     objective: Function,
     theta: Array,
     memory: int = 10,
-    kinks: Kinks | None = None,
-    first: float | None = None,
+    ridge: Regulariser | None = None,
+    metric: Array | None = None,
     state: Any = None,
 ) -> Iterator[Step]:
     """Every point of a descent."""
-    descent, moved = LBFGS(objective, theta, memory, kinks, first, state), True
+    descent, moved = LBFGS(objective, theta, ridge, memory, metric, state=state), True
     while moved:
         moved = descent.step()
-        yield Step(descent.z, descent.value, descent.gradient, moved, descent.state())
+        yield Step(descent.theta, descent.value, descent.gradient, moved, descent.state())
 
 
 def rounds(learner: Any, batch: Any, features: Any, start: Any = None) -> list[Found]:

@@ -119,7 +119,7 @@ class Coupled:
             gap = self.gap(descent.gradient) if provable else np.inf
             proof = Certificate(gap, 0.0, -descent.value, "product of simplices", "none")
             calls, flat = (number + 1) * examples, np.abs(descent.gradient).max(initial=0.0) < 1e-12
-            said = Found(descent.z, proof, NONE, NONE, number, calls, examples, "direct")
+            said = Found(descent.theta, proof, NONE, NONE, number, calls, examples, "direct")
             why = loop.over(said, "step" if flat or not moved else "")
             if why or proof.relative <= loop.tol:
                 return loop.end(said, "" if proof.relative <= loop.tol else why)
