@@ -239,7 +239,7 @@ def test_empty(shape):
     np.testing.assert_array_equal(answer.upper, np.full(models, float(n)))
 
 
-@pytest.mark.parametrize("exponent", [-1073, -1000, -20, 20, 900])
+@pytest.mark.parametrize("exponent", [-1000, -20, 20, 900])
 def test_any_size(exponent, rng):
     size = 2.0**exponent
     edges = random_edges(rng, 6, 0.7)

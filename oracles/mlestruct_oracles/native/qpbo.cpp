@@ -26,22 +26,14 @@ constexpr double TINIEST = 4.9406564584124654e-324;
 constexpr double LARGEST = 1e280;  // larger scores could overflow once added up and penalised
 enum Refusal : int64_t { SOLVED, NODE_SHUT, EDGE_SHUT, EDGE_REPELS, ALL_SHUT, NO_SCORE };
 
-// x = m 2^e with 1/2 <= m < 1: return e, and 0 for 0.
+// x = m 2^e with 1/2 <= m < 1: return e, and 0 for 0 and numbers so small that they have no m.
 int64_t exponent(double x) {
-    if (x == 0) return 0;
     const int64_t field = bits_of(x) >> 52 & 2047;
-    return field ? field - 1022 : exponent(x * 18014398509481984.0) - 54;
+    return field ? field - 1022 : 0;
 }
 
 // 2^k for k of normal numbers.
 double power_of_two(int64_t k) { return from_bits((k + 1023) << 52); }
-
-// x 2^k, where 2^k itself may be out of range.
-struct Scale {
-    double first, second;
-    explicit Scale(int64_t k) : first(power_of_two(k >> 1)), second(power_of_two(k - (k >> 1))) {}
-    double operator()(double x) const { return x * first * second; }
-};
 
 // The nearest whole number, of two the even one.
 double nearest_whole(double x) {
@@ -156,14 +148,11 @@ struct Components {
 
 // Differences of scores in whole numbers, and what rounding took from them.
 struct Rounding {
-    Scale scale, back;
-    double lost = 0.0, slips = 0.0;
-
-    explicit Rounding(int64_t shift) : scale(shift), back(-shift) {}
+    double scale, lost = 0.0, slips = 0.0;
 
     double difference(double a, double b) {
         const Sum exact = two_sum(a, -b);
-        const double scaled = scale(exact.total), whole = nearest_whole(scaled);
+        const double scaled = scale * exact.total, whole = nearest_whole(scaled);
         lost += scaled == 0 && exact.total != 0 ? TINIEST : __builtin_fabs(scaled - whole);
         slips += __builtin_fabs(exact.slip);
         return whole;
@@ -171,7 +160,7 @@ struct Rounding {
 
     // All of it, in scores; the factor covers the rounding of these sums themselves.
     double cost() const {
-        const double all = (back(lost) + slips) * (1 + 1e-9);
+        const double all = (lost / scale + slips) * (1 + 1e-9);
         return lost > 0 ? larger(all, TINIEST) : all;
     }
 };
@@ -314,7 +303,8 @@ struct Model {
                 2 * __builtin_fabs(t[1] - t[0]) + __builtin_fabs(down1 - down0);
         }
         for (int64_t i = 0; i < p.nodes; ++i) most = larger(most, reach[i]);
-        Rounding whole(52 - exponent(most * (1 + 1e-9)));
+        const int64_t shift = 52 - exponent(most * (1 + 1e-9));
+        Rounding whole{power_of_two(shift < 1000 ? shift : 1000)};
         for (int64_t i = 0; i < p.nodes; ++i)
             field[i] = 2 * whole.difference(unary[2 * i + 1], unary[2 * i]);
         for (int64_t e = 0; e < p.edges; ++e) {

@@ -11,7 +11,6 @@
 namespace {
 
 constexpr int32_t NONE = -1, ROOT = -2, ORPHAN = -3;  // in the place of the arc to a parent
-constexpr int32_t FAR = 1 << 30;
 
 // One way of an edge; twin is the other way, and rest what still fits. (Memory counts: with the
 // twin's rest here too, large graphs took a tenth longer.)
@@ -21,11 +20,9 @@ struct Arc {
 };
 
 struct Node {
-    int32_t parent;    // the arc to it
-    int32_t time;      // when the distance to the root was last known
-    int32_t distance;  // that distance
-    bool sink;         // whether it belongs to the sink's tree
-    bool queued;       // whether it waits to be grown from
+    int32_t parent;  // the arc to it
+    bool sink;       // whether it belongs to the sink's tree
+    bool queued;     // whether it waits to be grown from
 };
 
 // A queue of nodes, each at most once.
@@ -58,7 +55,7 @@ struct Cut {
     Node *node;
     Ring active;
     int32_t *orphans;  // a stack
-    int32_t now, orphaned = 0;
+    int32_t orphaned = 0;
 
     // Make room for so many; false where 32 bits do not number them, or memory is short.
     bool reserve(Arena &arena, int64_t most_nodes, int64_t most_edges) {
@@ -90,18 +87,14 @@ struct Cut {
     // Send flow from tree to tree until they cannot meet.
     void solve() {
         sort_arcs();
-        push_short();
         for (int32_t i = 0; i < nodes; ++i) {
-            node[i] = {NONE, 0, 0, excess[i] < 0, false};
+            node[i] = {NONE, excess[i] < 0, false};
             if (excess[i] == 0) continue;
             node[i].parent = ROOT;
-            node[i].distance = 1;
             activate(i);
         }
-        now = 0;
         for (int32_t i = next_active(); i != NONE;) {
             const int32_t bridge = grow(i);
-            ++now;
             if (bridge != NONE) {
                 // The node stays at work, and counts as queued while its tree is repaired.
                 node[i].queued = true;
@@ -134,19 +127,6 @@ struct Cut {
         other.rest += sent;
     }
 
-    // Send flow along single edges, without trees: up to a fifth of the time.
-    void push_short() {
-        for (int32_t i = 0; i < nodes; ++i)
-            for (int32_t a = start[i]; excess[i] > 0 && a < start[i + 1]; ++a) {
-                const int32_t j = arc[a].head;
-                if (!(excess[j] < 0)) continue;
-                const double sent = smaller(smaller(excess[i], -excess[j]), arc[a].rest);
-                send(a, sent);
-                excess[i] -= sent;
-                excess[j] += sent;
-            }
-    }
-
     // What can still flow over an arc of this node's tree, away from its root.
     double room(const Arc &a, bool sink) const { return sink ? arc[a.twin].rest : a.rest; }
 
@@ -169,21 +149,16 @@ struct Cut {
     // sink's.
     int32_t grow(int32_t i) {
         const bool sink = node[i].sink;
-        const int32_t known = node[i].time, distance = node[i].distance;
         for (int32_t a = start[i]; a < start[i + 1]; ++a) {
             if (!(room(arc[a], sink) > 0)) continue;
             Node &other = node[arc[a].head];
             if (other.parent == NONE) {
                 other.sink = sink;
+                other.parent = arc[a].twin;
                 activate(arc[a].head);
             } else if (other.sink != sink) {
                 return sink ? arc[a].twin : a;
-            } else if (other.time > known || other.distance <= distance) {
-                continue;
             }
-            other.parent = arc[a].twin;
-            other.time = known;
-            other.distance = distance + 1;
         }
         return NONE;
     }
@@ -219,46 +194,22 @@ struct Cut {
             if (excess[i] == 0) orphan(i);
     }
 
-    // The nearest rooted neighbour of the same tree becomes the parent, else the node is free.
+    // A rooted neighbour of the same tree becomes the parent, else the node is free.
     void adopt(int32_t i) {
-        Node &own = node[i];
-        int32_t parent = NONE, nearest = FAR;
         for (int32_t a = start[i]; a < start[i + 1]; ++a) {
-            if (!(room(arc[a], !own.sink) > 0)) continue;
-            const Node &other = node[arc[a].head];
-            if (other.parent == NONE || other.sink != own.sink) continue;
-            const int32_t distance = root_distance(arc[a].head);
-            if (distance < nearest) {
-                parent = a;
-                nearest = distance;
-            }
+            const int32_t j = arc[a].head;
+            if (!(room(arc[a], !node[i].sink) > 0)) continue;
+            if (node[j].parent == NONE || node[j].sink != node[i].sink || !rooted(j)) continue;
+            node[i].parent = a;
+            return;
         }
-        own.parent = parent;
-        own.time = now;
-        own.distance = nearest + 1;
-        if (parent == NONE) release(i);
+        node[i].parent = NONE;
+        release(i);
     }
 
-    // Return the steps to the root, FAR if an orphan is on the way; note them for those passed.
-    int32_t root_distance(int32_t i) {
-        int32_t steps = 0, above = i;
-        for (; node[above].time != now; ++steps) {
-            const int32_t a = node[above].parent;
-            if (a == ORPHAN) return FAR;
-            if (a == ROOT) {
-                node[above].time = now;
-                node[above].distance = 1;
-                break;
-            }
-            above = arc[a].head;
-        }
-        const int32_t distance = steps + node[above].distance;
-        for (int32_t left = distance; node[i].time != now; --left) {
-            node[i].time = now;
-            node[i].distance = left;
-            i = arc[node[i].parent].head;
-        }
-        return distance;
+    bool rooted(int32_t i) const {
+        while (node[i].parent >= 0) i = arc[node[i].parent].head;
+        return node[i].parent == ROOT;
     }
 
     // A freed node's children become orphans; neighbours that may take it in become active.
