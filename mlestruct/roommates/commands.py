@@ -137,7 +137,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "strict": _switch("exit with 1 if the fit has not converged"),
     "technical": _switch("theorems, certificates and scores instead of plain words"),
     "trust": _columns("answers there are as meant"),
-    "unknown": _choice("answers new since the fit", "refuse", "neutral", "nearest"),
+    "unknown": _choice("answers new since the fit", "refuse", "neutral"),
     "yes": _switch("do it"),
     "explain partner": _value("ID", "default: the plan's"),
     "serve project": _value("FOLDER", f"keeps everything; default: {PAGE}", default=PAGE),

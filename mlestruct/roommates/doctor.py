@@ -111,7 +111,6 @@ def examine(
     told = _introduced(tables, told or Settings(), found)
     for k, table in enumerate(tables):
         general += [] if len(table) else [Finding("empty", k, {})]
-        general.refused(k, table.mixed.values())
     people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
     if people is None:
         if tables:
@@ -210,7 +209,7 @@ def _with_rules(
     """
     if told.cohort is None:
         done = np.isin(np.arange(len(everybody)), paired(shares, everybody, told))
-        free = [n for n in everybody.names if n not in (told.id, *told.same, *everybody.mixed)]
+        free = [n for n in everybody.names if n not in (told.id, *told.same)]
         called = [name for name in free if COHORTS.fullmatch(name.casefold())]
         for name in called[:1] or [name for name in free if _is_cohort(everybody, name, done)][:1]:
             tried, when = replace(told, cohort=name), everybody.listed(name)
@@ -263,7 +262,7 @@ def _with_roles(
         named = {"trust", "protected", "no answer", "spelled"}.issuperset(said.get(name, ()))
         if name in taken or not named or name == told.names:
             continue
-        role, own, steps = role_of(people[name]) if name not in people.mixed else NO_ROLE
+        role, own, steps = role_of(people[name])
         role = "ignore" if name in leaking else role
         roles[role].append(name)
         if steps:
@@ -307,7 +306,7 @@ def _answers(
 ) -> None:
     """What looks odd among the answers and in the columns that keep people apart."""
     for name in table.names:
-        if name in taken or name in told.trust or name in table.mixed:
+        if name in taken or name in told.trust:
             continue
         column, counts = table[name], shown(table[name])
         texts = [written(value) for value in column.tolist()]
@@ -368,7 +367,7 @@ def who_is_who(
     """By names and by values: cells of other tables that are ids of people; None without ids."""
     cells: list[dict[str, list[str]]] = []
     for table in tables:
-        own = {name: table.listed(name) for name in table.names if name not in table.mixed}
+        own = {name: table.listed(name) for name in table.names}
         cells.append(
             {n: [str(written(v)) for v in told if v is not None] for n, told in own.items()}
         )

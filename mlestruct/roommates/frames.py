@@ -5,13 +5,14 @@ Nothing is read that is not sure.
 
 from __future__ import annotations
 
+import decimal
 import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Integral
+from numbers import Real
 from reprlib import repr as short
 from typing import Any, Literal, NamedTuple
 
@@ -169,8 +170,6 @@ def letters(column: int) -> str:
     return str(get_column_letter(column + 1))
 
 
-EXACT = 1 << 53  # beyond it floats skip integers
-NEVER_ABSENT = {bool, int, str, np.bool_, np.int64, np.str_}
 Column = NDArray[Any]
 Columns = dict[str, Column]
 
@@ -182,8 +181,7 @@ class Table:
     ``cells`` are the same columns as they are written, with None for a blank cell: in a file 1.1
     and 1.10, or 1e3 and 1000, are two houses. ``back`` turns columns into the kind of table this
     one was made of. A table from a file knows the ``places`` of its cells, and has ``said`` how the
-    file was read. Columns that are ``mixed``, of numbers and text or of what is neither, can be
-    carried along, but not used until :meth:`without` has taken codes for "no answer" out of them.
+    file was read.
     """
 
     columns: Columns
@@ -192,8 +190,6 @@ class Table:
     places: Places | None = field(default=None, repr=False)
     decimal: Decimal | None = None
     said: tuple[str, ...] = ()
-    mixed: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """What is wrong with each of them."""
 
     @property
     def names(self) -> list[str]:
@@ -206,8 +202,6 @@ class Table:
         if name not in self.columns:
             names = ", ".join(self.columns)
             raise ValueError(f"{self.file}there is no column {name!r}; there are {names}")
-        if name in self.mixed:
-            raise ValueError(self.mixed[name])
         return self.columns[name]
 
     def listed(self, name: str) -> list[Any]:
@@ -262,29 +256,18 @@ class Table:
 
     def respelled(self, spelled: Mapping[str, Mapping[str, str | None]]) -> Table:
         """With other words in place of these, by column, as written; None for a blank cell."""
-        columns, cells, mixed = dict(self.columns), dict(self.cells), dict(self.mixed)
+        columns, cells = dict(self.columns), dict(self.cells)
         for name in [name for name in spelled if name in columns and spelled[name]]:
             told = spelled[name]
             listed = [told.get(str(written(cell)), cell) for cell in cells[name].tolist()]
-            if self.places is None:
-                columns[name], mixed[name] = column_of(name, listed)
-                cells[name] = as_cells(columns[name])
-            else:
-                columns[name], _ = typed(name, listed, self.decimal)
-                cells[name] = columns[name] if columns[name].dtype.kind == "i" else objects(listed)
-        mixed = {name: words for name, words in mixed.items() if words}
-        return replace(self, columns=columns, cells=cells, mixed=mixed)
-
-    def native(self) -> Any:
-        """The same rows in the user's kind of table."""
-        return self.back(self.columns)
+            columns[name], _ = typed(name, listed, self.decimal)
+            cells[name] = as_cells(columns[name], listed)
+        return replace(self, columns=columns, cells=cells)
 
 
-def as_cells(column: Column) -> Column:
-    """A column's cells, None where it has no answer."""
-    if column.dtype.kind in "iO":
-        return column
-    return objects([None if cell != cell else cell for cell in column.tolist()])
+def as_cells(column: Column, given: Sequence[Any]) -> Column:
+    """The cells that a column was made of, as they are listed; whole numbers are themselves."""
+    return column if column.dtype.kind == "i" else objects(given)
 
 
 def objects(values: Sequence[Any]) -> Column:
@@ -308,6 +291,8 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
     then, since the mark may part thousands too.
     """
     held = [cell for cell in cells if cell is not None]
+    if not all(isinstance(cell, (str, int, float)) for cell in held):
+        return column_of(cells), ""
     if held and all(isinstance(cell, str) and cell.endswith("%") for cell in held):
         bare = [None if cell is None else stripped(str(cell)[:-1]) for cell in cells]
         column, doubt = typed(name, bare, decimal)
@@ -319,7 +304,7 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
         some = next(str(cell) for cell in cells if isinstance(cell, str) and mark in cell)
         doubt = f"{some!r} in column {name!r} may have decimals or thousands, so it stays text"
     elif fits:
-        return column_of(name, spelled(cells, mark) or [])[0], ""
+        return column_of(spelled(cells, mark) or []), ""
     elif spelled([c.replace(",", ".") if isinstance(c, str) else c for c in cells], "."):
         doubt = f"column {name!r} has decimal commas and points, so it stays text"
     return objects([written(cell) for cell in cells]), doubt
@@ -337,60 +322,41 @@ def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
     return sure.pop() if len(sure) == 1 else None
 
 
-def column_of(name: str, values: list[Any]) -> tuple[Column, str]:
-    """The one type that all present values share; and in words what is wrong, where they do not."""
-    values = [bare_text(value) or None if isinstance(value, str) else value for value in values]
-    held = set(map(type, values)) <= NEVER_ABSENT
-    gone = [False] * len(values) if held else [absent(value) for value in values]
-    types = {type(value): row for row, value in enumerate(values) if not gone[row]}
-    kinds = {_kind(values[row]): row for row in types.values()}  # with the last row of each
-    plain = objects([None if none else value for value, none in zip(values, gone, strict=True)])
-    if "" in kinds:
-        value = short(values[kinds[""]])
-        return plain, f"column {name!r}, row {kinds['']}: {value} is no number, text or date"
-    if "text" in kinds and len(kinds) > 1:
-        return plain, (
-            f"column {name!r} mixes numbers and text: row {kinds['text']} is "
-            f"{short(values[kinds['text']])}; make it one or the other, or name codes for no "
-            "answer in no_answer="
-        )
-    if not kinds or "text" in kinds:
-        return objects([None if value is None else str(value) for value in plain]), ""
-    if any(gone) or "number" in kinds:
-        long = next((v for v in plain if isinstance(v, Integral) and abs(int(v)) > EXACT), None)
-        if long is not None:
-            raise ValueError(f"column {name!r} has gaps or fractions, and {long} would lose digits")
-        return np.array([np.nan if value is None else float(value) for value in plain]), ""
-    try:
-        return np.array(values, dtype=bool if kinds.keys() == {"truth"} else np.int64), ""
-    except OverflowError as error:
-        most = max((int(value) for value in values), key=abs)
-        words = f"column {name!r} holds {most}, beyond 2^63; hand such numbers in as text"
-        raise ValueError(words) from error
+def column_of(cells: Sequence[Any]) -> Column:
+    """One type that all present cells share: whole numbers, numbers, yes and no; else text.
+
+    Whole numbers that would lose digits, beyond 2^63 or beside gaps, are text too.
+    """
+    held = [cell for cell in cells if cell is not None]
+    types, full = {*map(type, held)}, len(held) == len(cells)
+    whole = full and types <= {int, bool}
+    numeric = bool(held) and all(issubclass(one, (Real, decimal.Decimal)) for one in types)
+    most = 1 << 63 if whole else 1 << 53
+    if not numeric or any(isinstance(cell, int) and abs(cell) >= most for cell in held):
+        return objects([None if cell is None else str(written(cell)) for cell in cells])
+    if whole:
+        return np.array(cells, dtype=bool if types == {bool} else np.int64)
+    return np.array([np.nan if cell is None else float(cell) for cell in cells])
 
 
-def _kind(value: Any) -> str:
-    """What a value is; nothing for what is neither number, text nor date."""
-    if isinstance(value, (bool, np.bool_)):
-        return "truth"
-    if isinstance(value, str) or hasattr(value, "isoformat"):
-        return "text"
-    if isinstance(value, np.timedelta64) or hasattr(value, "__len__"):
-        return ""
-    return (
-        "whole" if isinstance(value, Integral) else "number" if hasattr(value, "__float__") else ""
-    )
+def plain(value: Any) -> Any:
+    """A cell as a plain value: text without blanks around it, dates as text, None for no value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, str):
+        return bare_text(value) or None
+    if type(value) not in (int, bool) and absent(value):
+        return None
+    return str(value) if hasattr(value, "isoformat") else value
 
 
 def table(given: Any, wanted: Collection[str] = ()) -> Table:
     """A table from columns by name, a list of dicts, a file, or a pandas or polars frame.
 
-    Files are read as :func:`mlestruct.roommates.reading.read` does. ``wanted`` columns decide which
-    sheet, or which of two lines of names, is meant.
+    Files are read as :func:`mlestruct.roommates.reading.read` does it. ``wanted`` columns may be
+    levels of a frame's index.
 
-    >>> people = table([{"id": 7, "age": 20}, {"id": 8, "age": None}])
-    >>> people["age"].tolist(), people.rows([0]).native()
-    ([20.0, nan], [{'id': 7, 'age': 20.0}])
+    >>> table([{"id": 7, "age": 20}, {"id": 8, "age": None}])["age"].tolist()
+    [20.0, nan]
     """
     if isinstance(given, Table):
         return given
@@ -423,11 +389,9 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
         raise ValueError("a table needs a column, this has none")
     if len(set(lengths.values())) > 1:
         raise ValueError(f"columns have different lengths: {lengths}")
-    typed_as = {name: column_of(name, values) for name, values in texts.items()}
-    columns = {name: column for name, (column, _) in typed_as.items()}
-    cells = {name: as_cells(column) for name, column in columns.items()}
-    mixed = {name: words for name, (_, words) in typed_as.items() if words}
-    return Table(columns, cells, back, mixed=mixed)
+    cells = {name: [*map(plain, values)] for name, values in texts.items()}
+    columns = {name: column_of(given) for name, given in cells.items()}
+    return Table(columns, {n: as_cells(columns[n], own) for n, own in cells.items()}, back)
 
 
 def to_rows(columns: Columns) -> list[dict[str, Any]]:
@@ -456,22 +420,17 @@ def of_frame(
 
 PHRASES = frozenset(
     """
-    - | -- | --- | — | – | . | .. | ... | … | / | // | ? | ?? | xxx | # | #n/a | #nv
-    n/a | na | n.a. | n. a. | nan | null | (blank) | missing
-    unknown | undefined | refused | declined | no answer | no response | not answered | no data
-    not applicable | not available | not stated | don't know | dont know | do not know
-    prefer not to say | prefer not to answer | rather not say
-    keine angabe | keine angaben | keine antwort | keine aussage | ohne angabe | k.a. | k. a. | ka
-    k.a | k/a | weiß nicht | weiss nicht | nicht beantwortet | nicht zutreffend | entfällt
-    verweigert | fehlt | unbekannt | leer | (leer)
-    sans réponse | pas de réponse | non renseigné | nsp | ne sait pas | inconnu
-    sin respuesta | no contesta | no sabe | ns/nc | nessuna risposta | non so
-    geen antwoord | weet niet | n.v.t. | ingen svar | vet inte
-    brak odpowiedzi | brak danych | nie wiem | bez odpovědi
+    -|--|---|—|–|.|..|...|…|/|//|?|??|xxx|#|#n/a|#nv|n/a|na|n.a.|n. a.|nan|null|(blank)|missing
+    unknown|undefined|refused|declined|no answer|no response|not answered|no data|not applicable
+    not available|not stated|don't know|dont know|do not know|prefer not to say|rather not say
+    prefer not to answer|keine angabe|keine angaben|keine antwort|keine aussage|ohne angabe|k.a.
+    k. a.|ka|k.a|k/a|weiß nicht|weiss nicht|nicht beantwortet|nicht zutreffend|entfällt|verweigert
+    fehlt|unbekannt|leer|(leer)|sans réponse|pas de réponse|non renseigné|nsp|ne sait pas|inconnu
+    sin respuesta|no contesta|no sabe|ns/nc|nessuna risposta|non so|geen antwoord|weet niet|n.v.t.
+    ingen svar|vet inte|brak odpowiedzi|brak danych|nie wiem|bez odpovědi
     """.strip()
-    .replace(" | ", "\n")
-    .replace("\n    ", "\n")
-    .split("\n")
+    .replace("\n    ", "|")
+    .split("|")
 )
 CODE = re.compile(r"-?([7-9])\1*|-?[6-9][6-9]|9+[678]|-[1-9]")  # 9, 99, 97, 88, -1, -9, 998
 MOST_LEVELS = 40  # of one question; its weights grow with their square
@@ -540,19 +499,13 @@ class Surveyed(NamedTuple):
 
 
 def survey(table: Table) -> list[Surveyed]:
-    """Every column in the table's order."""
-    return [_surveyed(name, column) for name, column in table.columns.items()]
-
-
-def _surveyed(name: str, column: Column) -> Surveyed:
-    gone = missing(column)
-    present = column[~gone]
-    seen = np.unique(present.astype(str) if present.dtype.kind == "O" else present)
-    return Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), _span(seen))
-
-
-def _span(seen: Column) -> str:
-    """All of few values, else the first and the last."""
-    told = [" ".join(str(written(v)).split()) for v in seen.tolist()]
-    words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
-    return ", ".join(words) if len(words) <= VALUES else f"{words[0]} … {words[-1]}"
+    """Every column in the table's order: all of few values, else the first and the last."""
+    found = []
+    for name, column in table.columns.items():
+        gone = missing(column)
+        seen = np.unique(column[~gone].astype(str) if column.dtype.kind == "O" else column[~gone])
+        told = [" ".join(str(written(value)).split()) for value in seen.tolist()]
+        words = [word if len(word) <= 16 else f"{word[:15]}…" for word in told]
+        span = ", ".join(words) if len(words) <= VALUES else f"{words[0]} … {words[-1]}"
+        found.append(Surveyed(name, KINDS[column.dtype.kind], int(gone.sum()), len(seen), span))
+    return found

@@ -61,7 +61,7 @@ ALLOWED = {
     "missing": ("refuse", "neutral"),
     "larger": ("refuse", "leave_out"),
 }
-UNKNOWN = ("refuse", "neutral", "nearest")
+UNKNOWN = ("refuse", "neutral")
 LIMIT = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
 INDEPENDENT = "groups are so large that pairs are nearly independent of each other"
 GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
@@ -99,8 +99,8 @@ class RoommateModel(Estimator):
 
     ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
     answers are refused (``refuse``) or count as an average one (``neutral``). ``unknown`` is what
-    becomes, when people are paired up, of an answer that nobody gave in the fit: it is refused,
-    counts as an average one, or as the ``nearest`` number; for all questions or by column.
+    becomes, when people are paired up, of an answer that nobody gave in the fit: it is refused or
+    counts as an average one (``neutral``); for all questions or by column.
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``max_seconds`` bounds each call that takes long

@@ -32,7 +32,7 @@ ASKED = ("ordinal", "binary", "categorical")
 LISTED = ("same", "mix", *ASKED, "ignore", "protected", "trust")
 ALLOWED: dict[str, tuple[str, ...]] = {  # the first is proposed
     "missing": ("neutral", "refuse"),
-    "unknown": ("refuse", "neutral", "nearest"),
+    "unknown": ("refuse", "neutral"),
     "larger": ("refuse", "leave_out"),
 }
 BY_COLUMN = ("no_answer", "spelled")

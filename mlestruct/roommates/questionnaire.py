@@ -18,7 +18,7 @@ LARGEST = 1e12  # an answer; beyond, differences of answers lose digits
 SHOWN = 20  # faults in one message
 MISSING = "no answer"
 IGNORE = "ignore"
-Unknown = Literal["refuse", "neutral", "nearest"]
+Unknown = Literal["refuse", "neutral"]
 Names = str | Sequence[str]
 
 
@@ -45,7 +45,8 @@ class Answers:
         if role == "ordinal" and np.abs(levels).max(initial=0) > LARGEST:
             worst = int(np.abs(given).argmax())
             who = person(table, ids, int(rows[worst]), column)
-            raise ValueError(f"column {column!r}: {who} answers {given[worst]:g}; divide it")
+            words = f"{who} answers {given[worst]:g}, which is no level; divide it"
+            raise ValueError(f"column {column!r}: {words}")
         if role == "ordinal" and len(levels) and np.equal(np.mod(levels, 1), 0).all():
             gaps = levels.astype(np.int64) - int(levels[0])
             if gaps[-1] < MOST_LEVELS:
@@ -67,8 +68,8 @@ class Answers:
     ) -> tuple[Ints, list[str]]:
         """The level's number of every answer, −1 where there is none; and what was done.
 
-        An answer that is no level is refused; or it counts as an average one (``neutral``, the
-        number after the last), or as the ``nearest`` number.
+        An answer that is no level is refused; or it counts as an average one (``neutral``): it has
+        the number after the last.
         """
         text = isinstance(self.levels[0], str)
         given, told = _given(table, self.column, "written" if text else self.role)
@@ -79,26 +80,18 @@ class Answers:
             codes[rows] = place.get(level, average)
             if level in place:
                 continue
-            who, counts = person(table, ids, int(rows[0]), self.column), "an average answer"
-            ordered = float(level) if self.role == "ordinal" and level is not None else None
-            if unknown == "refuse" or (unknown == "nearest" and ordered is None):
-                nearest = "" if ordered is None else " and unknown=nearest as the nearest one"
-                faults.append(
-                    f"column {self.column!r}: {who} answers {answer!r}, which nobody did when the "
-                    f"model was fitted; known are {_some(self.levels)}; unknown=neutral counts it "
-                    f"as an average answer{nearest}"
-                )
-                continue
-            if unknown == "nearest" and ordered is not None:
-                inside = min(max(ordered, self.levels[0]), self.levels[-1])
-                codes[rows] = near = int(np.abs(np.array(self.levels) - inside).argmin())
-                counts = repr(self.levels[near])
+            who = person(table, ids, int(rows[0]), self.column)
             more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-            notes.append(
-                f"column {self.column!r}: {answer!r}, new since the fit, counts as {counts} "
-                f"({who}{more})"
+            faults.append(
+                f"column {self.column!r}: {who} answers {answer!r}, which nobody did when the "
+                f"model was fitted; known are {_some(self.levels)}; unknown=neutral counts it as "
+                "an average answer"
             )
-        refuse(faults)
+            notes.append(
+                f"column {self.column!r}: {answer!r}, new since the fit, counts as an average "
+                f"answer ({who}{more})"
+            )
+        refuse(faults if unknown == "refuse" else [])
         return codes, notes
 
     def question(self, indicators: bool, neutral: bool) -> Question:

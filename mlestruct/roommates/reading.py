@@ -368,9 +368,7 @@ def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decim
     return Table(
         {name: column for name, (column, _) in read.items()},
         {
-            name: column
-            if column.dtype.kind == "i"
-            else frames.objects([*map(written, cells[name])])
+            name: frames.as_cells(column, [*map(written, cells[name])])
             for name, (column, _) in read.items()
         },
         dict,

@@ -139,19 +139,12 @@ def test_codes_for_no_answer_are_missing_answers(tables) -> None:
 
 
 def test_new_answers(tables, clean) -> None:
-    """One new answer refuses, counts as an average one, or as the nearest."""
+    """One new answer refuses, or counts as an average one."""
     people = {name: column[:24] for name, column in tables[0].items()}
     new = {**people, "q1": people["q1"].copy()}
     new["q1"][3] = 9
-    nearest = {**new, "q1": np.minimum(new["q1"], 5)}
-    with pytest.raises(
-        ValueError, match=r"answers 9, which nobody did .*unknown=neutral .*nearest"
-    ):
+    with pytest.raises(ValueError, match=r"answers 9, which nobody did .*unknown=neutral"):
         clean.assign(new)
-    for rule in ("nearest", {"q1": "nearest"}):
-        plan = clean.assign(new, unknown=rule)
-        assert plan.pairs == clean.assign(nearest).pairs
-        assert "column 'q1': 9, new since the fit, counts as 5 (person 4)" in str(plan)
     neutral = clean.assign(new, unknown={"q1": "neutral"})
     assert "counts as an average answer (person 4)" in str(neutral)
     me = neutral.people.known(4)
@@ -171,18 +164,16 @@ def test_new_answers(tables, clean) -> None:
     assert me == 3
     with pytest.raises(ValueError, match="answers 9"):
         clean.assign(new, unknown={"q2": "neutral"})
-    with pytest.raises(ValueError, match="unknown is 'refuse' or 'neutral' or 'nearest', not 'x'"):
+    with pytest.raises(ValueError, match="unknown is 'refuse' or 'neutral', not 'x'"):
         clean.assign(new, unknown="x")
 
 
-def test_new_words_have_no_nearest(tables) -> None:
+def test_new_words_count_as_an_average_one(tables) -> None:
     people, pairs = tables
     music = ["rock", "jazz", "none"] * 16
     model = RoommateModel(**SETTINGS, categorical="music").fit({**people, "music": music}, pairs)
     later = {**people, "music": ["Techno", *music[1:]]}
     assert "'Techno', new since the fit" in str(model.assign(later, unknown="neutral"))
-    with pytest.raises(ValueError, match=r"answers 'Techno', which nobody did .* unknown=neutral"):
-        model.assign(later, unknown="nearest")
 
 
 def test_all_faults_are_said_at_once(tables) -> None:
@@ -281,7 +272,7 @@ def test_codes_are_taken_out_of_frames_as_out_of_files(framed, tmp_path) -> None
     path = tmp_path / "people.csv"
     write_csv(path, people)
     settings = {"ordinal": "q", "missing": "neutral"}
-    with pytest.raises(ValueError, match="column 'q' mixes numbers and text: row 8 is 'n/a'"):
+    with pytest.raises(ValueError, match=r"'q' holds text such as 'n/a'; .* no_answer="):
         RoommateModel(**settings).fit(form(people), pairs)
     given, written = (
         RoommateModel(**settings, no_answer=["n/a"]).fit(people, pairs)
