@@ -60,8 +60,8 @@ ROLES = ("ordinal", "binary", "categorical", "ignore")
 ALLOWED = {
     "missing": ("refuse", "neutral"),
     "larger": ("refuse", "leave_out"),
+    "unknown": ("refuse", "neutral"),
 }
-UNKNOWN = ("refuse", "neutral")
 LIMIT = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
 INDEPENDENT = "groups are so large that pairs are nearly independent of each other"
 GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
@@ -100,7 +100,7 @@ class RoommateModel(Estimator):
     ``no_answer`` are codes that mean a missing answer, for all questions or by column. ``missing``
     answers are refused (``refuse``) or count as an average one (``neutral``). ``unknown`` is what
     becomes, when people are paired up, of an answer that nobody gave in the fit: it is refused or
-    counts as an average one (``neutral``); for all questions or by column.
+    counts as an average one (``neutral``).
 
     ``alpha`` is λ of (λ/2)‖θ‖²; of several, held-out cohorts choose. ``rho`` reweights the
     entropy: ½ bounds log Z from above, 1 is Bethe. ``max_seconds`` bounds each call that takes long
@@ -132,7 +132,7 @@ class RoommateModel(Estimator):
     larger: Larger = "refuse"
     no_answer: NoAnswer = ()
     missing: Missing = "refuse"
-    unknown: Unknown | Mapping[str, Unknown] = "refuse"
+    unknown: Unknown = "refuse"
     rho: Any = 0.5
     tol: float = 1e-9
     private: ClassVar[bool] = True
@@ -185,7 +185,7 @@ class RoommateModel(Estimator):
         codes = self._codes([name for name, role in roles.items() if role != "ignore"])
         idle, given = idle_codes(given, codes), given.without(codes)
         known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
-        everybody = People.read(given, self.id, self._groups, known, self.missing, {}, faults)
+        everybody = People.read(given, self.id, self._groups, known, self.missing, faults=faults)
         observed = read_pairs(pairs, everybody, self._sharing)
         blocks, left_out = blocks_of(observed, everybody)
         decided = {*taken, *roles_of(given.names, {"mix": self.mix}, ())}
@@ -310,11 +310,8 @@ class RoommateModel(Estimator):
         for name in GIVEN:
             if getattr(self, name) != self._defaults()[name]:
                 raise ValueError(f"{name}= is not for room-mates, which learn by mle_struct")
-        for name, allowed in ALLOWED.items():
-            if getattr(self, name) not in allowed:
-                words = " or ".join(map(repr, allowed))
-                raise ValueError(f"{name} is {words}, not {getattr(self, name)!r}")
-        _by_column("unknown", self.unknown, None, UNKNOWN)
+        for name in ALLOWED:
+            _refuse_other(name, getattr(self, name))
         if listed(self.room) and listed(self.partner):
             raise ValueError("who shares is said by room= or by partner=, not by both")
         if not isinstance(self.partners, str) and len(self.partners) >= 2:
@@ -323,8 +320,14 @@ class RoommateModel(Estimator):
 
     def _codes(self, columns: Sequence[str]) -> dict[str, list[Any]]:
         """The codes for no answer of every column."""
-        codes = _by_column("no_answer", self.no_answer, columns)
-        return {name: values for name, given in codes.items() if (values := listed(given))}
+        given = self.no_answer
+        if not isinstance(given, Mapping):
+            return {name: listed(given) for name in columns if listed(given)}
+        strange = next((name for name in given if name not in columns), None)
+        if strange is not None:
+            there = ", ".join(columns)
+            raise ValueError(f"no_answer: {strange!r} is no column of answers; there are {there}")
+        return {name: listed(codes) for name, codes in given.items()}
 
     @property
     def roles_(self) -> dict[str, str]:
@@ -355,13 +358,13 @@ class RoommateModel(Estimator):
             self.larger,
         )
 
-    def _read(self, people: Any, unknown: Unknown | Mapping[str, Unknown] | None = None) -> People:
+    def _read(self, people: Any, unknown: Unknown | None = None) -> People:
         self._check_fitted()
-        columns = [own.column for own in self.questions_]
-        given = table(people, [self.id, *self._groups]).without(self._codes(columns))
-        asked = self.unknown if unknown is None else unknown
-        instead = _by_column("unknown", asked, columns, UNKNOWN)
-        return People.read(given, self.id, self._groups, self.questions_, self.missing, instead)
+        rule = self.unknown if unknown is None else unknown
+        _refuse_other("unknown", rule)
+        codes = self._codes([own.column for own in self.questions_])
+        given = table(people, [self.id, *self._groups]).without(codes)
+        return People.read(given, self.id, self._groups, self.questions_, self.missing, rule)
 
     def _observed(self, people: Any, pairs: Any) -> tuple[People, list[ObservedGroup], list[str]]:
         """People, the groups of those in pairs, and in words who is left out."""
@@ -387,7 +390,7 @@ class RoommateModel(Estimator):
         rooms: Any = None,
         fixed: Fixed | None = None,
         consent: Consent = (),
-        unknown: Unknown | Mapping[str, Unknown] | None = None,
+        unknown: Unknown | None = None,
         mix: Names = (),
         max_seconds: float | None = None,
     ) -> Plan:
@@ -572,20 +575,6 @@ def _examples(people: People, blocks: Sequence[ObservedGroup]) -> Given:
     return Given(halls, [block.pairs for block in blocks], range(len(halls)), halls)
 
 
-def _by_column(
-    name: str, given: Any, columns: Sequence[str] | None, allowed: Sequence[str] = ()
-) -> dict[str, Any]:
-    """A setting by column, or one for all of them; columns that are not known yet are None."""
-    found = (
-        dict(given)
-        if isinstance(given, Mapping)
-        else dict.fromkeys([""] if columns is None else columns, given)
-    )
-    other = next((rule for rule in found.values() if allowed and rule not in allowed), None)
-    if other is not None:
-        raise ValueError(f"{name} is {' or '.join(map(repr, allowed))}, not {other!r}")
-    strange = [own for own in found if columns and own not in columns]
-    if strange:
-        there = ", ".join(columns or ())
-        raise ValueError(f"{name}: {strange[0]!r} is no column of answers; there are {there}")
-    return found
+def _refuse_other(name: str, given: Any) -> None:
+    if given not in ALLOWED[name]:
+        raise ValueError(f"{name} is {' or '.join(map(repr, ALLOWED[name]))}, not {given!r}")

@@ -156,19 +156,11 @@ class Pairing:
     def at(self, first: Any, second: Any) -> tuple[Array, Array]:
         """(scores, probabilities) of people with people, pair by pair; 0 with oneself."""
         a, b = np.broadcast_arrays(first, second)
-        low, high = np.minimum(a, b), np.maximum(a, b)
-        apart = low < high
-        out = np.zeros((2, *low.shape))
-        place = self.structure.graph.place(low[apart], high[apart])
-        out[:, apart] = self.scores[place], self.tau[place]
-        return out[0], out[1]
-
-    def chances(self, people: Ints) -> Array:
-        """(people × everybody) probabilities that these share with each; of themselves any."""
-        everybody = np.arange(len(self.ids))
-        low, high = np.minimum(people[:, None], everybody), np.maximum(people[:, None], everybody)
-        place = self.structure.graph.place(low, high)
-        return self.tau[np.minimum(place, len(self.tau) - 1, out=place)]
+        if not len(self.scores):
+            return np.zeros(a.shape), np.zeros(a.shape)
+        place = self.structure.graph.place(np.minimum(a, b), np.maximum(a, b))
+        place = np.minimum(place, len(self.scores) - 1)
+        return self.scores[place] * (a != b), self.tau[place] * (a != b)
 
     def single(self, person: Any) -> Array:
         """The probability that somebody stays single."""
@@ -234,9 +226,18 @@ def likely(
     """
     count = None if count is None else as_count(count, "count", least=1)
     each = None if each is None else as_count(each, "each", least=1)
-    how, most = (_pairs, count) if each is None else (_of_each, each)
-    parts = [how(pairing, most) for pairing in pairings]
-    ends, tau, scores = map(np.concatenate, zip(*parts, strict=True))
+    parts = []
+    for pairing in pairings:
+        pairs: NDArray[Any] = pairing.structure.ends
+        scores, tau = pairing.scores, pairing.tau
+        if each is not None:
+            pairs = _near(pairing, min(each, len(pairing.ids) - 1))
+            scores, tau = pairing.at(*pairs.T)
+        elif pairing.singles:
+            real = pairs[:, 1] < len(pairing.ids)
+            pairs, scores, tau = pairs[real], scores[real], tau[real]
+        parts.append((pairing.group.members.astype(np.int32)[pairs], scores, tau))
+    ends, scores, tau = map(np.concatenate, zip(*parts, strict=True))
     group = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
     order = np.argsort(-tau)[:count]  # stable sorting takes three times as long
     labels = np.array([pairing.group.label for pairing in pairings], dtype=object)
@@ -249,49 +250,12 @@ def likely(
     }
 
 
-def _pairs(pairing: Pairing, count: int | None) -> tuple[NDArray[np.int32], Array, Array]:
-    """(rows of people, probability, score) of one group's most probable pairs."""
-    ends, tau, scores = pairing.structure.ends, pairing.tau, pairing.scores
-    if pairing.singles:
-        real = (ends < len(pairing.ids)).all(axis=1)
-        ends, tau, scores = ends[real], tau[real], scores[real]
-    if count is not None and count < len(tau):
-        best = np.argpartition(-tau, count - 1)[:count]
-        ends, tau, scores = ends[best], tau[best], scores[best]
-    return pairing.group.members.astype(np.int32)[ends], tau, scores
-
-
-def _of_each(pairing: Pairing, count: Any) -> tuple[NDArray[np.int32], Array, Array]:
-    """(rows of people, probability, score) of everybody's most probable pairs, each pair once."""
-    n, (near, _) = len(pairing.ids), nearest(pairing, count)
-    pairs = np.stack([np.repeat(np.arange(n), near.shape[1]), near.ravel()], axis=1)
-    low, high = np.divmod(np.unique(np.sort(pairs, axis=1) @ np.array([n, 1])), n)
-    scores, tau = pairing.at(low, high)
-    rows = pairing.group.members.astype(np.int32)
-    return rows[np.stack([low, high], axis=1)], tau, scores
-
-
-def nearest(pairing: Pairing, count: int) -> tuple[Ints, Array]:
-    """(people × count) everybody's most probable partners, most probable first; how probable.
-
-    A report asks for more of them for its file than for its page: the most are kept.
-    """
-    wanted = min(count, len(pairing.ids) - 1)
-    known = pairing.__dict__.get("nearest")
-    if known is None or known[0].shape[1] < wanted:
-        known = pairing.__dict__["nearest"] = _nearest(pairing, wanted)
-    return known[0][:, :wanted], known[1][:, :wanted]
-
-
-def _nearest(pairing: Pairing, k: int) -> tuple[Ints, Array]:
-    """The same, from blocks of people with all others."""
-    n = len(pairing.ids)
-    who, how = np.empty((n, k), dtype=np.int64), np.empty((n, k))
-    for rows in np.array_split(np.arange(n), -(-n // BLOCK)) if k else []:
-        tau = pairing.chances(rows)
-        tau[np.arange(len(rows)), rows] = -1.0  # nobody is a partner of themself
-        best = np.argpartition(-tau, k - 1, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(tau, best, axis=1), axis=1, kind="stable")
-        who[rows] = np.take_along_axis(best, order, axis=1)
-        how[rows] = np.take_along_axis(tau, who[rows], axis=1)
-    return who, how
+def _near(pairing: Pairing, count: int) -> Ints:
+    """(pairs × 2) everybody's ``count`` most probable pairs, each pair once."""
+    n, found = len(pairing.ids), [np.empty((0, 2), dtype=np.int64)]
+    for rows in np.array_split(np.arange(n), -(-n // BLOCK)) if count else []:
+        tau = pairing.at(rows[:, None], np.arange(n))[1]
+        least = np.partition(tau, n - count, axis=1)[:, [n - count]]
+        found.append(np.argwhere((tau >= least) & (tau > 0)) + np.array([rows[0], 0]))
+    pairs = np.unique(np.sort(np.concatenate(found), axis=1) @ np.array([n, 1]))
+    return np.stack(np.divmod(pairs, n), axis=1)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -47,7 +46,7 @@ class People:
         group_columns: Sequence[str],
         answers: Sequence[Answers],
         missing_rule: Missing,
-        unknown: Mapping[str, Unknown] = MappingProxyType({}),
+        unknown: Unknown = "refuse",
         faults: Sequence[str] = (),
     ) -> People:
         """Checked: ids present and different, groups known, answers as when fitted.
@@ -58,7 +57,7 @@ class People:
         columns, notes = [], []
         for known in answers:
             try:
-                codes, told = known.codes(table, ids, unknown.get(known.column, "refuse"))
+                codes, told = known.codes(table, ids, unknown)
                 gone = np.flatnonzero(codes < 0)
                 if len(gone) and missing_rule == "refuse":
                     more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""

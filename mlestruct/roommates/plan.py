@@ -217,11 +217,13 @@ class Plan(Shown):
         """The most probable other partners that are not forbidden, most probable first."""
         pairing, me = self.find(person, "alternatives")
         barred = pairing.forbid[(pairing.forbid == me).any(axis=1)].ravel()
-        others = np.arange(len(pairing.ids))
-        others = np.setdiff1d(others, [me, pairing.solution.partner[me], *barred])
-        scores, tau = pairing.at(me, others)
-        order = np.argsort(-tau, kind="stable")[:count]
-        return [Alternative(pairing.ids[others[k]], float(tau[k]), float(scores[k])) for k in order]
+        scores, tau = pairing.at(me, np.arange(len(pairing.ids)))
+        gone = np.array([me, pairing.solution.partner[me], *barred])
+        tau[gone[(gone >= 0) & (gone < len(tau))]] = -1.0
+        last = min(count, len(tau)) - 1
+        near = np.flatnonzero(tau >= max(0.0, -np.partition(-tau, last)[last]))
+        near = near[np.argsort(-tau[near], kind="stable")][:count]
+        return [Alternative(pairing.ids[k], float(tau[k]), float(scores[k])) for k in near]
 
     def what_if(self, **_: object) -> None:
         refuse_removed("Plan.what_if")

@@ -20,7 +20,7 @@ from mlestruct.estimators import Calibration
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.pairing import likely, nearest
+from mlestruct.roommates.pairing import likely
 from mlestruct.roommates.plan import Contribution, Pair, Plan, Single
 from mlestruct.roommates.reading import write_csv
 from mlestruct.roommates.words import PAGE, number, percent, words
@@ -157,7 +157,6 @@ class Report:
 
     def homes(self) -> list[Json]:
         """Each home: who shares, how probable that is, why, who was near; then who is alone."""
-        others = _others(self.plan, self.shown)
         alone: list[tuple[list[Pair], Pair | Single]] = [([], one) for one in self.plan.singles]
         found = []
         for pairs, one in [*((home, home[0]) for home in self.plan.shared), *alone]:
@@ -165,12 +164,12 @@ class Report:
             title = " + ".join(map(self.shown, who))
             title = title if one.room is None else f"{PAGE['room'].format(room=one.room)}: {title}"
             title = title if pairs else f"{title} · {PAGE['alone']}"
-            told = [self._pair(pair, others) for pair in pairs]
+            told = [self._pair(pair) for pair in pairs]
             home = {"who": who, "room": one.room, "group": one.group, "title": title}
             found.append(home | {"pairs": told})
         return found
 
-    def _pair(self, pair: Pair, others: Mapping[Any, str]) -> Json:
+    def _pair(self, pair: Pair) -> Json:
         why = self.model.explain(self.plan, pair.a, pair.b, protected=self.protected)
         told = [
             f"{words(side)}: {reason(part)}"
@@ -179,9 +178,14 @@ class Report:
         ]
         if abs(why.withheld) > SLIGHT:
             told.append(words("protected sum", factor=number(exp(why.withheld))))
-        near = [f"{self.shown(who)}: {others[who] or '–'}" for who in (pair.a, pair.b)]
+        near = []
+        for who in (pair.a, pair.b):
+            found = self.plan.alternatives(who, NEAR)
+            suit = (f"{self.shown(one.partner)} ({percent(one.probability)})" for one in found)
+            near.append(f"{self.shown(who)}: {', '.join(suit) or '–'}")
         title = f"{self.shown(pair.a)} + {self.shown(pair.b)}"
-        share = f"{percent(pair.probability)} probable"
+        chance = percent(self.plan.chance(pair.a))
+        share = f"{percent(pair.probability)} probable, {chance} by chance"
         return {"title": title, "probable": share, "reasons": told, "near": near}
 
     @cached_property
@@ -271,21 +275,6 @@ def reason(part: Contribution) -> str:
 def _largest(parts: Sequence[Contribution], sign: float) -> list[Contribution]:
     chosen = [part for part in parts if sign * part.contribution > SLIGHT]
     return sorted(chosen, key=lambda part: -abs(part.contribution))[:REASONS]
-
-
-def _others(plan: Plan, name: Name) -> dict[Any, str]:
-    """Everybody's most probable partners but for the plan's, in words."""
-    found = {}
-    for pairing in plan.pairings:
-        who, how = nearest(pairing, NEAR + 1)
-        for me, person in enumerate(pairing.ids):
-            partner = pairing.solution.partner[me]
-            near = [k for k in range(who.shape[1]) if how[me, k] > 0 and who[me, k] != partner]
-            found[person] = ", ".join(
-                f"{name(pairing.ids[who[me, k]])} ({percent(float(how[me, k]))})"
-                for k in near[:NEAR]
-            )
-    return found
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # as OWASP lists them
