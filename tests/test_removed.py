@@ -34,6 +34,7 @@ USES = {
     "mlestruct.engine.Maker": lambda: importlib.import_module("mlestruct.engine").Maker,
     "StructuredModel(sense=)": lambda: ms.StructuredModel(sense="min"),
     "Estimator(one_standard_error=)": lambda: ms.MatchingModel(one_standard_error=True),
+    "Estimator(class_weight=)": lambda: ms.GraphModel(class_weight="balanced"),
     "RoommateModel(extra=)": lambda: ms.RoommateModel(extra={}),
     "evaluate(truth=)": lambda: ms.RoommateModel().evaluate([], [], truth=len),
     "evaluate(evidence=)": lambda: ms.RoommateModel().evaluate([], [], evidence=True),

@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5828,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2625, r"mlestruct/estimators/"),
+    "estimators": (2532, r"mlestruct/estimators/"),
     "families": (1702, r"mlestruct/families/"),
-    "extras": (1584, r"mlestruct/"),
+    "extras": (1585, r"mlestruct/"),
 }
-RAW = {"tests": 33909, "benchmarks": 7729}  # all lines, blank ones and comments included
+RAW = {"tests": 33886, "benchmarks": 7729}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 
 from mlestruct.estimators.examples import Given, one_alone
 from mlestruct.estimators.labelled import Labelled, beside
-from mlestruct.estimators.labels import (
-    Table,
-    check_kind,
-    distinct,
-    numbered,
-    table_spread,
-    tied_contrasts,
-    tied_names,
-)
+from mlestruct.estimators.labels import Table, numbered, table_spread, tied_contrasts, tied_names
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
@@ -55,9 +47,8 @@ class GraphModel(Labelled):
 
     θ holds a weight per (node feature, label), then for every edge feature those of its table:
     ``full``, a weight per (label, label), the first node of the edge first; ``symmetric``, one per
-    unordered pair; ``potts``, one for equal labels. ``tables`` is one of these for all edge
-    features, or a mapping from their names (or numbers). ``intercept`` adds a constant feature to
-    nodes and edges. Other settings and fitted attributes as :class:`Estimator`.
+    unordered pair; ``potts``, one for equal labels: ``tables`` says which. ``intercept`` adds a
+    constant feature to nodes and edges. Other settings and fitted attributes as :class:`Estimator`.
 
     >>> rng = np.random.default_rng(0)
     >>> ring = [(i, (i + 1) % 8) for i in range(8)]
@@ -67,7 +58,7 @@ class GraphModel(Labelled):
     [0, 0, 0, 0, 1, 1, 1, 1]
     """
 
-    tables: Table | Mapping[Any, Table] = "symmetric"
+    tables: Table = "symmetric"
     intercept: bool = True
     learns = (*Labelled.learns, "_names", "_tie_names", "_lost")
 
@@ -100,6 +91,8 @@ class GraphModel(Labelled):
 
     def prepare(self, given: Given) -> Given:
         """The labels, and the names of the features."""
+        if self.tables not in get_args(Table):
+            raise ValueError(f"tables is 'full', 'symmetric' or 'potts', not {self.tables!r}")
         given = super().prepare(given)
         first: Graph = given.X[0].whole
         self.n_features_in_ = int(first.nodes.shape[1])
@@ -107,29 +100,14 @@ class GraphModel(Labelled):
         self._names = list(first.names or numbered(self.n_features_in_))
         self._tie_names = list(first.tie_names or numbered(ties, "edge feature"))
         self._columns = None if first.names is None else self._names
-        kinds = self._kinds()  # refuses names of no feature
-        self._lost: list[str] = []  # what is learned of ties to nodes that were left out
-        if any(x.kept is not None for x in given.X):
-            for before, kind in zip(self._befores(), kinds, strict=True):
-                sides = (" after", " before") if kind == "full" else ("",)
-                self._lost += [f"{before}void neighbours{side}" for side in sides]
+        sides = (" after", " before") if self.tables == "full" else ("",)
+        lost = [f"{before}void neighbours{side}" for before in self._befores() for side in sides]
+        self._lost = lost * any(x.kept is not None for x in given.X)  # ties to nodes left out
         return given
 
     def _befores(self) -> list[str]:
         """What stands before the names of edge features' weights; of the constant's nothing."""
         return [*[""] * self.intercept, *(f"{name}: " for name in self._tie_names)]
-
-    def _kinds(self) -> list[Table]:
-        """The table of every edge feature, the constant first."""
-        names = ["constant"] * self.intercept + self._tie_names
-        if not isinstance(self.tables, Mapping):
-            return [check_kind(self.tables)] * len(names)
-        places = range(len(names))
-        given = {names[k] if k in places else k: kind for k, kind in self.tables.items()}
-        strange = next((name for name in given if name not in names), None)
-        if strange is not None:
-            raise ValueError(f"tables names {strange!r}; edge features are {names}")
-        return [check_kind(given.get(n, "symmetric")) for n in names]
 
     def shape_of(self, x: Example) -> tuple[int, ...]:
         return (int(x.graph.nodes.shape[0]),)
@@ -153,17 +131,17 @@ class GraphModel(Labelled):
         return found
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
-        nodes, edges, kinds, states = list[Any](), list[Array](), self._kinds(), len(self.classes_)
+        nodes, edges, states = list[Any](), list[Array](), len(self.classes_)
         for m, x in enumerate(self.taken(X, None).X):
             self._check_widths(x, m)
-            more = [np.ones((x.graph.nodes.shape[0], int(self.intercept)))]
-            more += [self._lost_ties(x, kinds)] if self._lost else []
-            nodes.append(beside(x.graph.nodes, *more))
+            constant = np.ones((x.graph.nodes.shape[0], int(self.intercept)))
+            nodes.append(beside(x.graph.nodes, constant, self._lost_ties(x)))
             edges.append(self._ties(x.graph))
         tied = replace(Tied.of(batch, nodes, edges), table=states**2)  # where nobody has edges
-        if all(kind == "full" for kind in kinds):
+        ties = edges[0].shape[1]
+        if self.tables == "full" or ties == 0:
             return tied
-        spread = [sp.eye_array(tied.split), *(table_spread(kind, states) for kind in kinds)]
+        spread = [sp.eye_array(tied.split), *[table_spread(self.tables, states)] * ties]
         return Shared.of(tied, sp.block_diag(spread, format="csr"))
 
     def _check_widths(self, x: Example, m: int) -> None:
@@ -183,7 +161,7 @@ class GraphModel(Labelled):
         own = np.zeros((len(graph.edges), 0)) if graph.ties is None else graph.ties
         return np.hstack([np.ones((len(own), int(self.intercept))), own])
 
-    def _lost_ties(self, x: Example, kinds: Sequence[Table]) -> Array:
+    def _lost_ties(self, x: Example) -> Array:
         """(kept nodes × lost): sums of each one's ties to those left out; zeros in a whole graph.
 
         A tie to a node of unknown label says something of the other: what it says on average is
@@ -192,13 +170,13 @@ class GraphModel(Labelled):
         whole, kept = x.whole, x.kept
         if kept is None:
             return np.zeros((whole.nodes.shape[0], len(self._lost)))
-        columns, ties, ends = list[NDArray[Any]](), self._ties(whole), whole.edges.T
-        for k, kind in enumerate(kinds):
-            after, before = (
-                np.bincount(own, np.where(kept[other], 0.0, ties[:, k]), minlength=len(kept))
+        columns, ends = list[NDArray[Any]](), whole.edges.T
+        for tie in self._ties(whole).T:
+            sides = [
+                np.bincount(own, np.where(kept[other], 0.0, tie), minlength=len(kept))
                 for own, other in (ends, ends[::-1])
-            )
-            columns += [after, before] if kind == "full" else [after + before]
+            ]
+            columns += sides if self.tables == "full" else [sides[0] + sides[1]]
         return np.stack(columns, axis=1)[kept].astype(float)
 
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
@@ -214,17 +192,12 @@ class GraphModel(Labelled):
     def names(self) -> list[str]:
         """``feature: label``, then the tables of every edge feature."""
         self._check_fitted()
-        return tied_names(self._node_features, self.classes_, self._befores(), self._kinds())
+        return tied_names(self._node_features, self.classes_, self._befores(), self.tables)
 
     def contrasts(self, against: int = 0) -> list[Named]:
-        labels, features = self.classes_, self._node_features
+        features, edges = self._node_features, self._befores()
         inside = (len(self._names), self.meets) if self.intercept and self.meets else None
-        found = tied_contrasts(features, labels, self._befores(), against, "rim", inside)
-        tables = [table_spread(kind, len(labels)) for kind in self._kinds()]
-        split = len(features) * len(labels)
-        spread = sp.block_diag([sp.eye_array(split), *tables], format="csr")
-        told = [one._replace(combination=spread.T @ one.combination) for one in found]
-        return distinct(told)
+        return tied_contrasts(features, self.classes_, edges, self.tables, against, "rim", inside)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -249,7 +222,7 @@ class GridModel(GraphModel):
     [0, 0, 0, 1, 1, 1]
     """
 
-    tables: Table | Mapping[Any, Table] = "full"
+    tables: Table = "full"
     axes = 2
     contrast: bool = False
     neighbours: Literal[4, 8] = 4

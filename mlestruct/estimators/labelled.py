@@ -14,7 +14,6 @@ from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.examples import Given, listed
 from mlestruct.estimators.labels import (
     AUTO,
-    Labels,
     Seen,
     classes_of,
     observed,
@@ -28,14 +27,10 @@ from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.batch import DECADES, Batch
 
 SHOWN = 5  # labels that a refusal lists
-ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
 class Weighable(Estimator):
-    """What estimators share whose labels may count with weights, by class or one by one."""
-
-    class_weight: ClassWeight = None
+    """What estimators share whose labels may count with weights of their own."""
 
     def fit(
         self,
@@ -59,17 +54,9 @@ class Weighable(Estimator):
         known: Any = given
         return super().fit(known, [], sample_weight, validation=validation, checkpoint=checkpoint)
 
-    def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
-        """A weight per node of every example: its ``own`` times that of its class."""
-        raise NotImplementedError
-
     def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
         """The batch with a weight per node of every example; itself where all are 1."""
-        weights = given.nodes
-        if self.class_weight is not None:
-            weights = self._by_class(batch, weights)
-        if weights is None or all((weight == 1).all() for weight in weights):
-            return batch
+        weights = given.nodes or ()
         place: dict[Any, int] = {}
         which = []
         for m, weight in enumerate(weights):
@@ -82,38 +69,9 @@ class Weighable(Estimator):
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
             which.append(place.setdefault(structure, len(place)))
+        if all((weight == 1).all() for weight in weights):
+            return batch
         return replace(batch, structures=tuple(place), which=np.array(which, dtype=np.int64))
-
-
-def check_nodes(given: Given, counts: Sequence[int]) -> None:
-    """A ValueError where an example has not as many weights as nodes."""
-    for m, (weight, count) in enumerate(zip(given.nodes or (), counts, strict=False)):
-        if weight.shape != (count,):
-            raise ValueError(f"example {m}: {len(weight)} node weights for {count} nodes")
-
-
-def class_weights(setting: ClassWeight, classes: Labels, counts: Array) -> Array:
-    """A weight per class; ``balanced``: all labels / (classes · labels of this class).
-
-    >>> class_weights("balanced", np.array(["no", "yes"]), np.array([9.0, 1.0])).round(3).tolist()
-    [0.556, 5.0]
-    """
-    weight = np.ones(len(classes))
-    if isinstance(setting, str) and setting == "balanced":
-        seen = counts > 0
-        weight[seen] = counts.sum() / (seen.sum() * counts[seen])
-        return weight
-    if not isinstance(setting, Mapping):
-        raise ValueError(f"class_weight is a mapping, 'balanced' or None, not {setting!r}")
-    place = {label: k for k, label in enumerate(classes.tolist())}
-    for label, given in setting.items():
-        if label not in place:
-            raise ValueError(f"class_weight names {label!r}; classes are {classes.tolist()}")
-        value = float(as_numbers(given, f"class_weight of {label!r}"))
-        if not (np.isfinite(value) and value > 0):
-            raise ValueError(f"class_weight of {label!r} is {value:g}; it must be positive")
-        weight[place[label]] = value
-    return weight
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -128,8 +86,8 @@ class Labelled(Weighable):
     learner.
     A set of labels says that the node has one of them. Scores are of the known labels.
 
-    ``class_weight``, a mapping from labels or ``balanced``, and ``fit``'s ``node_weight``, an array
-    per example, say what every label counts in learning; an edge counts as its heavier node. Both
+    ``fit``'s ``node_weight``, an array per example, says what every label counts in learning (by
+    classes: ``compute_sample_weight`` of scikit-learn); an edge counts as its heavier node. Weights
     multiply scores and entropies: nodes without edges are weighed examples, as scikit-learn has
     them; equal weights are those of the example; elsewhere it is a weighted composite likelihood
     or margin. Learners that take an example's labels as one refuse them. Held-out scores are not
@@ -165,18 +123,14 @@ class Labelled(Weighable):
         """``classes_``, and ``void_``: the codes that mean no label."""
         if self.unseen not in ("hidden", "left_out"):
             raise ValueError(f"unseen is 'hidden' or 'left_out', not {self.unseen!r}")
-        if given.nodes is not None:
-            check_nodes(given, [int(np.prod(self.shape_of(x))) for x in given.X])
         auto = isinstance(self.void, str) and self.void == AUTO
         several = np.iterable(self.void) and not isinstance(self.void, str)
         codes = () if self.void is None else tuple(self.void) if several else (self.void,)
         self.void_: tuple[Any, ...] = () if auto else codes
-        seen = self._seen(given.X, given.outcomes)
         if auto:
-            self.void_ = void_among(seen)
+            self.void_ = void_among(self._seen(given.X, given.outcomes))
         given = self.known(given)
-        if (auto and self.void_) or self.unseen == "left_out":
-            seen = self._seen(given.X, given.outcomes)
+        seen = self._seen(given.X, given.outcomes)
         named = [labels for one in seen for labels in one.among.values() if labels]
         self.classes_ = classes_of([*(one.labels for one in seen), *named])
         return given
@@ -188,6 +142,9 @@ class Labelled(Weighable):
         X, y, places, weight, nodes = (list[Any]() for _ in range(5))
         for m, one in enumerate(self._seen(given.X, given.outcomes)):
             known = one.known.ravel()
+            if given.nodes is not None and len(given.nodes[m]) != known.size:
+                here = f"example {m}: {len(given.nodes[m])} node weights"
+                raise ValueError(f"{here} for {known.size} nodes")
             whole = np.empty(known.size, dtype=one.labels.dtype)
             whole[known] = one.labels
             for part, inside in self.parts(given.X[m], known) if known.any() else []:
@@ -218,22 +175,6 @@ class Labelled(Weighable):
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
         return found
-
-    def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
-        assert batch.target is not None
-        seen = []
-        for m in range(len(batch)):
-            nodes = batch.target[batch.coordinates(m)][: batch.structure(m).node_start[-1]]
-            states = nodes.reshape(-1, len(self.classes_))
-            seen.append(np.where(np.isnan(states).any(axis=1, keepdims=True), 0.0, states))
-        own = [np.ones(len(states)) for states in seen] if own is None else own
-        pairs = zip(own, seen, batch.weight, strict=True)
-        counts = np.sum([weight * (each @ states) for each, states, weight in pairs], axis=0)
-        each = class_weights(self.class_weight, self.classes_, counts)
-        return [
-            weight * np.where(states.any(axis=1), states @ each, 1.0)
-            for weight, states in zip(own, seen, strict=True)
-        ]
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         return [observed(self.classes_, s, m) for m, s in enumerate(self._seen(X, y))]

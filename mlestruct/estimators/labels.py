@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from reprlib import repr as short
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -198,14 +198,6 @@ def numbered(count: int, what: str = "feature") -> list[str]:
     return [f"{what} {j}" for j in range(count)]
 
 
-def check_kind(given: Any) -> Table:
-    """A kind of table by name."""
-    *first, last = map(repr, get_args(Table))
-    if given not in get_args(Table):
-        raise ValueError(f"a table is {', '.join(first)} or {last}, not {given!r}")
-    return given
-
-
 def table_spread(kind: Table, states: int) -> sp.csr_array:
     """(K² × weights): the weight of each entry of a full table.
 
@@ -222,34 +214,29 @@ def table_spread(kind: Table, states: int) -> sp.csr_array:
     return sp.csr_array((np.ones(states**2), (rows, weight)))
 
 
-def table_names(kind: Table, labels: Sequence[str]) -> list[str]:
-    """What the weights of a table are called, in order.
-
-    >>> table_names("symmetric", ["a", "b"]), table_names("potts", ["a", "b"])
-    (['a – a', 'a – b', 'b – b'], ['same label'])
-    """
-    if kind == "potts":
-        return ["same label"]
-    if kind == "full":
-        return [f"{a} → {b}" for a in labels for b in labels]
-    return [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]]
-
-
 def tied_names(
-    features: Sequence[str], classes: Labels, edges: Sequence[str], kinds: Sequence[Table]
+    features: Sequence[str], classes: Labels, edges: Sequence[str], kind: Table
 ) -> list[str]:
-    """Names of tied weights: ``feature: label``, then the table of every edge feature."""
+    """Names of tied weights: ``feature: label``, then the table of every edge feature.
+
+    >>> tied_names(["x"], np.array(["a", "b"]), [""], "symmetric")
+    ['x: a', 'x: b', 'a – a', 'a – b', 'b – b']
+    """
     labels = [str(label) for label in classes.tolist()]
+    table = {
+        "potts": ["same label"],
+        "full": [f"{a} → {b}" for a in labels for b in labels],
+        "symmetric": [f"{a} – {b}" for i, a in enumerate(labels) for b in labels[i:]],
+    }[kind]
     found = [f"{feature}: {label}" for feature in features for label in labels]
-    for edge, kind in zip(edges, kinds, strict=True):
-        found += [edge + entry for entry in table_names(kind, labels)]
-    return found
+    return found + [edge + entry for edge in edges for entry in table]
 
 
 def tied_contrasts(
     features: Sequence[str],
     classes: Labels,
-    edges: Sequence[str] = ("",),
+    edges: Sequence[str],
+    kind: Table = "full",
     ref: int = 0,
     rim: str = "ends",
     inside: tuple[int, int] | None = None,
@@ -264,29 +251,35 @@ def tied_contrasts(
     two neighbours: the sum of both is what data tell well.
     """
     labels, K, p = [str(label) for label in classes.tolist()], len(classes), len(features)
-    unit, others = np.eye(K), [k for k in range(K) if k != ref]
+    unit, found = np.eye(K), list[Named]()
+    shared: Any = np.zeros((0, 0))
+    if edges:
+        shared = sp.block_diag([table_spread(kind, K)] * len(edges))
 
-    def placed(row: int, table: Array) -> Array:
+    def add(name: str, *placed: tuple[int, Array]) -> None:
+        """Keep tables at these rows, in the weights; not of nothing, nor a multiple of another."""
         out = np.zeros((p + len(edges) * K, K))
-        out[row : row + len(table)] = table
-        return out.ravel()
+        for row, table in placed:
+            out[row : row + len(table)] += table
+        whole = np.concatenate([out[:p].ravel(), shared.T @ out[p:].ravel()])
+        size = np.linalg.norm(whole)
+        others = (abs(whole @ one) / np.linalg.norm(one) for _, one in found)
+        if size > 0 and all(other <= 0.999999 * size for other in others):
+            found.append(Named(name, whole))
 
-    found = [
-        Named(f"{name}: {labels[k]} against {labels[ref]}", placed(j, unit[[k]] - unit[[ref]]))
-        for j, name in enumerate(features)
-        for k in others
-    ]
+    against = {k: f"{labels[k]} against {labels[ref]}" for k in range(K) if k != ref}
+    for j, name in enumerate(features):
+        for k, pair in against.items():
+            add(f"{name}: {pair}", (j, unit[[k]] - unit[[ref]]))
     tables = _transitions(labels, ref, rim)
     for e, edge in enumerate(edges):
-        found += [Named(edge + name, placed(p + e * K, table)) for name, table in tables.items()]
-    if inside is None or not edges:
-        return found
-    constant, often = inside
-    for k in others:
-        pair = f"{labels[k]} against {labels[ref]}"
-        near = often * placed(p, tables[f"{pair}, among neighbours"])
-        own = placed(constant, unit[[k]] - unit[[ref]])
-        found.append(Named(f"{pair}, inside: constant and neighbours", own + near))
+        for name, table in tables.items():
+            add(edge + name, (p + e * K, table))
+    if inside is not None and edges:
+        for k, pair in against.items():
+            near = p, inside[1] * tables[f"{pair}, among neighbours"]
+            own = inside[0], unit[[k]] - unit[[ref]]
+            add(f"{pair}, inside: constant and neighbours", own, near)
     return found
 
 
@@ -311,16 +304,4 @@ def _transitions(labels: Sequence[str], ref: int, rim: str) -> dict[str, Array]:
         pair = f"{labels[k]} against {labels[ref]}"
         found[f"{pair}, among neighbours"] = row + row.T
         found[f"{pair}, first of two neighbours less second (from the {rim} only)"] = row - row.T
-    return found
-
-
-def distinct(given: Sequence[Named]) -> list[Named]:
-    """Without combinations of nothing, and without multiples of earlier ones."""
-    found: list[Named] = []
-    units: list[Array] = []
-    for one in given:
-        size = np.linalg.norm(one.combination)
-        if size > 0 and not any(abs(unit @ one.combination) > 0.999999 * size for unit in units):
-            found.append(one)
-            units.append(one.combination / size)
     return found

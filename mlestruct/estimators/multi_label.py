@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mlestruct.estimators.examples import Columns, Given
-from mlestruct.estimators.labelled import Weighable, check_nodes, class_weights
+from mlestruct.estimators.labelled import Weighable
 from mlestruct.estimators.labels import classes_of, missing, numbered
 from mlestruct.features import Shared, Tied
 from mlestruct.structures.base import Array, Ints, as_numbers, small
@@ -30,10 +30,9 @@ class MultiLabelModel(Weighable):
     A complete graph of labels: θ holds a weight per (label, feature), then one per pair of labels
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
     feature. ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a
-    probability per label. ``class_weight``, a mapping from labels or ``balanced``, is how much a
-    label counts in learning where it applies (1 where it does not); ``node_weight`` of ``fit``
-    (examples × labels) is a weight for each; :class:`Labelled` says what weights mean. Other
-    settings and fitted attributes are those of :class:`Estimator`.
+    probability per label. ``node_weight`` of ``fit`` (examples × labels) is a weight for each in
+    learning; :class:`Labelled` says what weights mean. Other settings and fitted attributes are
+    those of :class:`Estimator`.
 
     >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
     >>> y = [set(), {"warm"}, {"warm", "dry"}, {"warm", "dry"}] * 5
@@ -50,18 +49,6 @@ class MultiLabelModel(Weighable):
         rows = super().taken(_rows(X), _rows(y))
         return replace(rows, columns=_columns(X), labels=_columns(y))
 
-    def _by_class(self, batch: Batch[Any], own: Sequence[Array] | None) -> Sequence[Array]:
-        """The weights of labels, times those of the ones that apply."""
-        assert batch.target is not None
-        labels = len(self.classes_)
-        applies = batch.target.reshape(len(batch), -1)[:, 1 : 2 * labels : 2]
-        if self.class_weight == "balanced":  # as much where it applies as where it does not
-            often, rarely = (applies == 1).sum(axis=0), (applies == 0).sum(axis=0)
-            each = np.where((often > 0) & (rarely > 0), rarely / np.maximum(often, 1), 1.0)
-        else:
-            each = class_weights(self.class_weight, self.classes_, np.zeros(labels))
-        return list(np.where(applies > 0, each, 1.0) * (1.0 if own is None else np.array(own)))
-
     def prepare(self, given: Given) -> Given:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
         y = given.outcomes
@@ -75,7 +62,6 @@ class MultiLabelModel(Weighable):
                 raise ValueError("no label in y is known: there is nothing to learn")
             names = self._label_columns
             self.classes_ = np.array(range(table.shape[1]) if names is None else names)
-        check_nodes(given, [len(self.classes_)] * len(y))
         return given
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:

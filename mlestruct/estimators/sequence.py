@@ -25,7 +25,7 @@ from mlestruct.estimators.examples import (
     width_of,
 )
 from mlestruct.estimators.labelled import Labelled, beside
-from mlestruct.estimators.labels import Table, numbered, tied_contrasts, tied_names
+from mlestruct.estimators.labels import numbered, tied_contrasts, tied_names
 from mlestruct.features import Features, Shared, Tied
 from mlestruct.features.base import HUGE
 from mlestruct.learning.tied import EIGHT
@@ -304,15 +304,13 @@ class SequenceModel(Labelled):
     def names(self) -> list[str]:
         """``feature: label`` and ``label → next label``."""
         self._check_fitted()
-        ties = self.tie_names()
-        full: list[Table] = ["full"] * len(ties)
-        names = tied_names(self._node_features(), self.classes_, ties, full)
+        names = tied_names(self._node_features(), self.classes_, self.tie_names(), "full")
         return names if self._allowed is None else [names[j] for j in self._allowed]
 
     def contrasts(self, against: int = 0) -> list[Named]:
         features, ties = self._node_features(), self.tie_names()
         inside = (len(features) - 1, 1) if self._constant else None
-        found = tied_contrasts(features, self.classes_, ties, against, inside=inside)
+        found = tied_contrasts(features, self.classes_, ties, ref=against, inside=inside)
         if self._allowed is None:
             return found
         kept = [(one, one.combination[self._allowed]) for one in found]

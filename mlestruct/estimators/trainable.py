@@ -381,7 +381,7 @@ class Trainable(Parameters):
         if not batch.partly and batch.target is not None:
             self._told = np.append(features.moments(batch.target * batch.weights), len(batch))
         self.notes_, whole = list[str](), batch
-        if given.nodes is not None or getattr(self, "class_weight", None) is not None:
+        if given.nodes is not None:
             batch = self.counted(batch, given)
             self.notes_ = [] if batch is whole else [ALIKE]
         levels = self._levelled(batch, features, alphas)

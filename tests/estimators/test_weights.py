@@ -58,12 +58,10 @@ def test_weights_of_one_change_no_bit(model, learner):
     make, draw = MODELS[model]
     X, y, _ = draw(4)
     ones = [np.ones(np.shape(labels)) for labels in y]
-    labels = range(4) if model == "several" else np.unique(np.concatenate(y)).tolist()
     settings = {"learner": learner, "tol": 1e-2, "max_rounds": 20}
     with _quiet():
         plain = make(**settings).fit(X, y)
-        given = make(**settings, class_weight=dict.fromkeys(labels, 1.0))
-        weighed = given.fit(X, y, node_weight=ones)
+        weighed = make(**settings).fit(X, y, node_weight=ones)
     np.testing.assert_array_equal(plain.coef_, weighed.coef_)
     assert plain.certificate_ == weighed.certificate_
 
@@ -98,17 +96,17 @@ def test_a_perceptrons_updates_grow_with_the_weights(rng):
     np.testing.assert_allclose(weighed.coef_, 2 * plain.coef_)
 
 
-@pytest.mark.parametrize("weight", [{0: 1.0, 1: 5.0, 2: 0.5}, "balanced"])
-def test_nodes_without_edges_are_scikit_learns_weighed_examples(weight, rng):
+def test_nodes_without_edges_are_scikit_learns_weighed_examples(rng):
     linear = pytest.importorskip("sklearn.linear_model")
     rows, labels = rng.standard_normal((90, 3)), rng.choice(3, 90, p=[0.7, 0.2, 0.1])
-    each = rng.uniform(0.5, 2.0, 90)
-    theirs = linear.LogisticRegression(C=1.0, fit_intercept=False, class_weight=weight, tol=1e-10)
+    weigh = pytest.importorskip("sklearn.utils.class_weight").compute_sample_weight
+    each = rng.uniform(0.5, 2.0, 90) * weigh("balanced", labels)
+    theirs = linear.LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10)
     theirs.fit(rows, labels, each)
     X = [(rows[k : k + 9], np.zeros((0, 2), int)) for k in range(0, 90, 9)]
     split = [labels[k : k + 9] for k in range(0, 90, 9)]
     nodes = [each[k : k + 9] for k in range(0, 90, 9)]
-    ours = ms.GraphModel(intercept=False, class_weight=weight, tol=1e-10)
+    ours = ms.GraphModel(intercept=False, tol=1e-10)
     ours.fit(X, split, node_weight=nodes)
     tau = np.concatenate(ours.predict_marginals(X))
     np.testing.assert_allclose(tau, theirs.predict_proba(rows), atol=1e-5)
@@ -158,9 +156,9 @@ def test_learners_of_whole_outcomes_refuse_weights(name, rng):
 def test_weights_go_with_held_out_examples_and_files(tmp_path):
     X, y, test = sequences(12)
     each = [np.linspace(0.5, 2, len(labels)) for labels in y]
-    model = ms.SequenceModel(alpha=(0.1, 10.0), class_weight="balanced")
+    model = ms.SequenceModel(alpha=(0.1, 10.0))
     model.fit(X, y, node_weight=each)
-    one = ms.SequenceModel(alpha=model.alpha_, class_weight="balanced").fit(X, y, node_weight=each)
+    one = ms.SequenceModel(alpha=model.alpha_).fit(X, y, node_weight=each)
     np.testing.assert_allclose(model.coef_, one.coef_, atol=0.05)
     assert any("labels count with weights" in note for note in model.notes_)
     model.save(tmp_path / "model")
@@ -176,19 +174,15 @@ def test_weights_go_with_held_out_examples_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"node_weight": [np.ones(2)]}, "an array for each of 3"),
-        ({"node_weight": [np.ones(4), np.ones(4), np.ones(3)]}, "example 2: 3 node weights for 4"),
-        ({"node_weight": [np.ones(4), np.zeros(4), np.ones(4)]}, "example 1: node 0 has weight 0"),
-        ({"class_weight": {7: 2.0}}, "class_weight names 7; classes are"),
-        ({"class_weight": {1: -2.0}}, "class_weight of 1 is -2; it must be positive"),
-        ({"class_weight": "even"}, "a mapping, 'balanced' or None, not 'even'"),
+        ([np.ones(2)], "an array for each of 3"),
+        ([np.ones(4), np.ones(4), np.ones(3)], "example 2: 3 node weights for 4"),
+        ([np.ones(4), np.zeros(4), np.ones(4)], "example 1: node 0 has weight 0"),
     ],
 )  # fmt: skip
 def test_weights_that_mean_nothing_are_refused(given, why, rng):
     X, y = some_graphs(rng, count=3)
-    settings = {k: v for k, v in given.items() if k == "class_weight"}
     with pytest.raises(ValueError, match=why):
-        ms.GraphModel(**settings).fit(X, y, node_weight=given.get("node_weight"))
+        ms.GraphModel().fit(X, y, node_weight=given)
 
 
 def test_terms_of_pseudo_likelihood_are_weighed_one_by_one(rng):
@@ -207,16 +201,15 @@ def test_terms_of_pseudo_likelihood_are_weighed_one_by_one(rng):
     assert value == pytest.approx(total)
 
 
-@pytest.mark.parametrize("weigh", [{"class_weight": {1: 2.0}}, {}])
-def test_a_summary_advises_no_learner_that_refuses(weigh, rng):
+def test_a_summary_advises_no_learner_that_refuses(rng):
     ring = [(0, 1), (1, 2), (2, 3), (3, 0)]
     X = [(rng.standard_normal((4, 2)), ring) for _ in range(6)]
     y = [np.array([0, 0, 1, 1])] * 6
-    own = None if weigh else [np.arange(1.0, 5.0)] * 6
+    own = [np.arange(1.0, 5.0)] * 6
     advice = "learner='exact_mle' learns the true ones"
-    weighed = ms.GraphModel(**weigh).fit(X, y, node_weight=own)
+    weighed = ms.GraphModel().fit(X, y, node_weight=own)
     assert advice not in str(weighed.summary())
     assert "labels count with weights" in str(weighed.summary())
     assert advice in str(ms.GraphModel().fit(X, y).summary())
     with pytest.raises(ValueError, match="exact_mle"):
-        ms.GraphModel(learner="exact_mle", **weigh).fit(X, y, node_weight=own)
+        ms.GraphModel(learner="exact_mle").fit(X, y, node_weight=own)

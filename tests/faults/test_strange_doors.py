@@ -127,13 +127,9 @@ def test_a_value_beyond_all_sizes_is_refused_by_every_method(method):
         getattr(model, method)([[{"a": 1e300}, {"b": 1.0}]])
 
 
-@pytest.mark.parametrize(
-    "given", [{"class_weight": {"x": 1e200}}, {"node_weight": [[1e-99, 1]] * 4}]
-)
-def test_weights_of_labels_have_the_range_of_those_of_examples(given):
-    fit = {name: given.pop(name) for name in list(given) if name == "node_weight"}
+def test_weights_of_labels_have_the_range_of_those_of_examples():
     with pytest.raises(ValueError, match=r"example 0: labels count .* lie between 1e-30 and 1e30"):
-        ms.SequenceModel(**given).fit(DICTS, KINDS, **fit)
+        ms.SequenceModel().fit(DICTS, KINDS, node_weight=[[1e-99, 1]] * 4)
 
 
 def test_a_graph_says_which_number_is_none():

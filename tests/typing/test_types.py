@@ -21,7 +21,7 @@ share: float = matching.score(X, y)
 interval: tuple[float, float] = matching.log_likelihood(X, y)
 tau: list[NDArray[np.float64]] = matching.predict_marginals(X)
 again: ms.GridModel = ms.GridModel.load("model.npz")
-graphs = ms.GraphModel(tables={"constant": "potts"}, void=255, unseen="left_out", l1=0.1)
+graphs = ms.GraphModel(tables="potts", void=255, unseen="left_out", l1=0.1)
 regions: list[NDArray[np.float64]] = graphs.predict_marginals([([[1.0]], [])])
 eight = ms.GridModel(neighbours=8, tables="symmetric")
 tags = ms.SequenceModel(constraints=[("O", "I-x"), (None, "I-x")])
@@ -30,14 +30,14 @@ several: ms.MultiLabelModel = ms.MultiLabelModel(pairs=False).fit([[1.0]], [{"a"
 van = ms.StructuredModel(oracle=lambda scores, van: scores > 0, bias="price", feature_names=["a"])
 regret: float = ms.scorers.regret("cost")(van, X, y)
 skips = ms.SkipChainModel(lambda x: [], l1=0.5)
-careful: ms.GraphModel = ms.GraphModel(class_weight="balanced", tables="potts").fit(
+careful: ms.GraphModel = ms.GraphModel(tables="potts").fit(
     [{"nodes": [[1.0]] * 3, "edges": []}],
     [[0, 1, 1]],
     node_weight=[[1, 2, 1]],
 )
-heavy = ms.MultiLabelModel(class_weight={"a": 2.0}).fit([[1.0]], [{"a"}], node_weight=[[1.0]])
+heavy = ms.MultiLabelModel().fit([[1.0]], [{"a"}], node_weight=[[1.0]])
 named: NDArray[np.object_] = heavy.feature_names_in_
-tagged: list[NDArray[np.float64]] = ms.SequenceModel(class_weight={"x": 2.0}).potentials(X)
+tagged: list[NDArray[np.float64]] = ms.SequenceModel().potentials(X)
 rooms: float = ms.RoommateModel(ordinal="q*").score([], [])
 """
 REJECTED = """
@@ -53,7 +53,7 @@ share: str = ms.MatchingModel().score(X, y)
 ms.GraphModel(tables="diagonal")
 ms.GridModel(neighbours=6)
 ms.SequenceModel(unseen="skip")
-ms.GridModel(class_weight="even")
+ms.GridModel(tables={})
 """
 SOLVERS = """
 from mlestruct.structures.batch import Batch
