@@ -9,7 +9,9 @@ table / message. Those conditionals are numbers in [0, 1], so that everything on
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ HOPELESS = 45.0  # log2 of a table's entries at which the search for an order st
 NANOSECONDS = 30.0  # per table entry, both ways, measured on binary grids
 NARROW = 8  # width up to which no other order than min-fill is tried
 CROWDED = 24  # neighbours above which missing links are not counted any more
+HUGE = 1e300  # where nothing is possible, in the place of infinities
 AXES = 62  # NumPy's limit, less one for the examples
 ADVICE = "raise it, or use marginals() for a surrogate with a certificate"
 
@@ -63,37 +66,25 @@ class Estimate:
         )
 
 
-class PossibleEntries(NamedTuple):
-    """The possible entries of one node or factor: variables of two or more states, coordinates."""
-
-    scope: tuple[int, ...]
-    place: Ints
-
-
 class Clique(NamedTuple):
-    """A variable to sum out and those it is then conditioned on, in the order they will be.
-
-    Parts of its table are gathered smallest first: places of entries, or a clique whose sum they
-    are with its shape. What ``marginals`` are scattered to, widest first, is what remains of the
-    table once axes are summed away, and a part of that. ``above`` are the parent's axes that its
-    own sum does not have.
-    """
+    """A variable to sum out and those it is then conditioned on, in the order they will be."""
 
     variable: int
     given: tuple[int, ...]
+    shape: tuple[int, ...]  # numbers of states of the variable and of those given
+    own: list[tuple[slice, tuple[int, ...], Any]]  # a table's entries, shape, and missing axes
+    children: list[tuple[int, tuple[int, ...]]]  # cliques whose sums come here, with their shapes
     parent: int  # position of the clique that receives the sum; −1: none
-    shape: tuple[int, ...]
-    parts: tuple[tuple[Any, tuple[int, ...]], ...]  # ``place`` has one axis per variable here
-    marginals: tuple[tuple[tuple[int, ...], tuple[int, ...], Ints], ...]
-    above: tuple[int, ...]
+    above: tuple[int, ...]  # the parent's axes that the sum does not have
 
 
 class EliminationPlan(NamedTuple):
     """Cliques in elimination order, the states that are possible, and what is certain already."""
 
-    cliques: tuple[Clique, ...]
-    states: tuple[Ints, ...]  # the possible states of every variable
-    certain: Ints  # coordinates every outcome uses
+    cliques: list[Clique]
+    states: list[Ints]  # the possible states of every variable
+    entries: Ints  # the coordinates of all tables' entries, one table after the other
+    certain: list[int]  # coordinates every outcome uses
     estimate: Estimate
 
 
@@ -112,76 +103,52 @@ def plan(graph: FactorGraph) -> EliminationPlan:
     """The order, and everything about tables that does not depend on scores."""
     states = possible_states(graph)
     (order, given, complete), cost = _best_order(graph)
+    found = EliminationPlan([], states, np.zeros(0, dtype=np.int64), [], cost)
     if not complete:
-        return EliminationPlan((), states, np.zeros(0, dtype=np.int64), cost)
+        return found
     position = {v: i for i, v in enumerate(order)}
-    assigned: list[list[PossibleEntries]] = [[] for _ in order]
-    certain = []
-    for table in _tables(graph, states):
-        if table.scope:
-            assigned[min(position[v] for v in table.scope)].append(table)
-        else:
-            certain.append(int(table.place))
-    ranked = [tuple(sorted(around, key=position.__getitem__)) for around in given]
-    # A sum goes to the clique of the first of its variables to be summed out next.
-    parent = [position[around[0]] if around else -1 for around in ranked]
-    size = {v: len(alive) for v, alive in enumerate(states)}
-    children: list[list[int]] = [[] for _ in order]
-    cliques = []
-    for i, (v, p) in enumerate(zip(order, parent, strict=True)):
-        axes, parts, marginals = (v, *ranked[i]), list[tuple[Any, tuple[int, ...]]](), []
-        for scope, place in assigned[i]:  # axes of length one for variables that are not theirs
-            axis = [axes.index(u) for u in scope]
-            own = tuple(size[u] if u in scope else 1 for u in axes)
-            parts.append((place.transpose(np.argsort(axis)).reshape(own), own))
-        whole = axes
-        for (scope, _), (place, shape) in sorted(
-            zip(assigned[i], parts, strict=True), key=lambda one: _outermost(one[1][1])
-        ):
-            needed = axes[:1] + axes[_outermost(shape) :]
-            marginals.append((_other(whole, needed), _other(needed, scope), place.ravel()))
-            whole = needed
-        parts += [(k, tuple(size[u] if u in ranked[k] else 1 for u in axes)) for k in children[i]]
-        parts.sort(key=lambda part: -_outermost(part[1]))
-        above = _other((order[p], *ranked[p]), ranked[i]) if p >= 0 else ()
-        shape = tuple(size[u] for u in axes)
-        cliques.append(Clique(v, ranked[i], p, shape, tuple(parts), tuple(marginals), above))
-        if p >= 0:
-            children[p].append(i)
-    return EliminationPlan(tuple(cliques), states, np.array(certain, dtype=np.int64), cost)
+    for v, near in zip(order, given, strict=True):
+        around = tuple(sorted(near, key=position.__getitem__))
+        # A sum goes to the clique of the first of its variables to be summed out next.
+        parent = position[around[0]] if around else -1
+        shape = tuple(len(states[u]) for u in (v, *around))
+        found.cliques.append(Clique(v, around, shape, [], [], parent, ()))
+    for i, clique in enumerate(found.cliques):
+        if clique.parent >= 0:
+            other = found.cliques[clique.parent]
+            axes, inside = (other.variable, *other.given), set(clique.given)
+            shape = tuple(n if u in inside else 1 for u, n in zip(axes, other.shape, strict=True))
+            other.children.append((i, shape))
+            above = tuple(1 + k for k, u in enumerate(axes) if u not in inside)
+            found.cliques[i] = clique._replace(above=above)
+    entries, done = list[Ints](), 0
+    scopes = [*([v] for v in range(graph.n_nodes)), *_scopes(graph)]
+    starts = [*graph.node_start[:-1].tolist(), *graph.table_start[:-1].tolist()]
+    for scope, first in zip(scopes, starts, strict=True):
+        sizes = graph.cards[scope]
+        whole = first + np.arange(sizes.prod()).reshape(tuple(sizes))
+        place = np.squeeze(whole[np.ix_(*(states[v] for v in scope))])
+        free = [v for v in scope if len(states[v]) > 1]
+        if not free:
+            found.certain.append(int(place))
+            continue
+        clique = found.cliques[min(position[v] for v in free)]
+        axes = (clique.variable, *clique.given)
+        entries.append(place.transpose(np.argsort([axes.index(v) for v in free])).ravel())
+        own = tuple(n if u in free else 1 for u, n in zip(axes, clique.shape, strict=True))
+        rest = tuple(1 + np.flatnonzero(np.equal(own, 1)))
+        clique.own.append((slice(done, done + place.size), own, rest))
+        done += place.size
+    return found._replace(entries=np.concatenate([found.entries, *entries]))
 
 
-def _outermost(shape: tuple[int, ...]) -> int:
-    """The first axis after the variable's own that a table really has."""
-    return next((k for k in range(1, len(shape)) if shape[k] > 1), len(shape))
-
-
-def _other(axes: tuple[int, ...], kept: tuple[int, ...]) -> tuple[int, ...]:
-    """Where variables are that are not kept, behind the axis of the examples."""
-    return tuple(1 + k for k, v in enumerate(axes) if v not in kept)
-
-
-def possible_states(graph: FactorGraph) -> tuple[Ints, ...]:
+def possible_states(graph: FactorGraph) -> list[Ints]:
     """Every variable's states that are not fixed away."""
     open_ = np.split(~graph.closed()[: graph.node_start[-1]], graph.node_start[1:-1])
     found = [np.flatnonzero(states) for states in open_[: graph.n_nodes]]
     for i, states in enumerate(found):
         if len(states) == 0:
             raise Infeasible(f"variable {i} has no possible state left")
-    return tuple(found)
-
-
-def _tables(graph: FactorGraph, states: tuple[Ints, ...]) -> list[PossibleEntries]:
-    """Node and factor tables without impossible states and certain variables."""
-    scopes = [*([v] for v in range(graph.n_nodes)), *_scopes(graph)]
-    starts = [*graph.node_start[:-1].tolist(), *graph.table_start[:-1].tolist()]
-    found = []
-    for scope, first in zip(scopes, starts, strict=True):
-        sizes = graph.cards[scope]
-        whole = first + np.arange(sizes.prod()).reshape(tuple(sizes))
-        part = whole[np.ix_(*(states[v] for v in scope))]
-        free = tuple(v for v in scope if len(states[v]) > 1)
-        found.append(PossibleEntries(free, np.squeeze(part)))
     return found
 
 
@@ -194,7 +161,7 @@ class Order(NamedTuple):
     """Variables as they are summed out, and the neighbours each one then has."""
 
     variables: list[int]
-    given: list[tuple[int, ...]]
+    given: list[set[int]]
     complete: bool
 
 
@@ -213,37 +180,38 @@ def _best_order(graph: FactorGraph) -> tuple[Order, Estimate]:
     bits = np.log2([len(s) for s in states])
     found = [_summed_out(near, bits)]
     if found[0][1].width > NARROW:
-        found.append(_summed_out(near, bits, sorted(near)))
+        found.append(_summed_out(near, bits, numbered=True))
     return min(found, key=lambda one: (not one[1].complete, one[1].seconds))
 
 
 def _summed_out(
-    linked: dict[int, set[int]], bits: Array, sequence: list[int] | None = None
+    linked: dict[int, set[int]], bits: Array, numbered: bool = False
 ) -> tuple[Order, Estimate]:
-    """Sum variables out in a given sequence, or that first whose neighbours need fewest new links.
+    """Sum variables out as they are numbered, or that first whose neighbours need fewest new links.
 
     Ties are broken by the size of tables. The search ends where a table becomes hopeless.
     """
 
     def fill(v: int) -> tuple[float, float]:
         around, links = near[v], 0
+        if numbered:
+            return float(v), 0.0
         if len(around) <= CROWDED:  # beyond, counting costs more than it decides
             links = sum(len(around & near[u]) for u in around)
         missing = (len(around) * (len(around) - 1) - links) / 2
         return missing, float(sum(bits[u] for u in around))
 
     near, order, size, width = {v: set(u) for v, u in linked.items()}, Order([], [], True), 0.0, 0
-    rank = {} if sequence else {v: fill(v) for v in near}
-    heap = [((float(k), 0.0), v) for k, v in enumerate(sequence or ())]
-    heap += [(key, v) for v, key in rank.items()]
+    rank = {v: fill(v) for v in near}
+    heap = [(key, v) for v, key in rank.items()]
     heapq.heapify(heap)
     while heap and order.complete:
         key, v = heapq.heappop(heap)
-        if v not in near or key != rank.get(v, key):
+        if v not in near or key != rank[v]:
             continue
         around = near.pop(v)
         order.variables.append(v)
-        order.given.append(tuple(around))
+        order.given.append(around)
         for u in around:
             near[u].discard(v)
             near[u].update(around - {u})
@@ -251,7 +219,7 @@ def _summed_out(
         size, width = size + two_to(table), max(width, len(around))
         if table > HOPELESS or len(around) >= AXES:
             order = order._replace(complete=False)
-        for u in around.union(*(near[u] for u in around)) if rank else ():
+        for u in () if numbered else around.union(*(near[u] for u in around)):
             rank[u] = fill(u)
             heapq.heappush(heap, (rank[u], u))
     return order, Estimate(width, 8.0 * size / 2**30, NANOSECONDS * 1e-9 * size, order.complete)
@@ -275,9 +243,15 @@ def eliminated(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> tup
     """
     found = affordable(graph, memory)
     log_z, tau = np.empty(len(scores)), np.zeros_like(scores)
+    tau[:, found.certain], tables = 1.0, np.empty((len(scores), len(found.entries)))
     for rows in _shares(found, len(scores)):
-        log_z[rows], joint = _forward(graph, found, scores[rows])
-        _walk_back(found, joint, tau[rows])
+        log_z[rows], joint = _forward(graph, found, scores[rows], _sum_out)
+        for clique, part in zip(found.cliques[::-1], joint[::-1], strict=True):
+            if clique.parent >= 0:  # conditionals become joint tables, from the last to the first
+                part *= np.add.reduce(joint[clique.parent], axis=clique.above)[:, None]
+            for some, _, rest in clique.own:
+                tables[rows, some] = np.add.reduce(part, axis=rest).reshape(len(part), -1)
+    tau[:, found.entries] = tables
     return log_z, tau
 
 
@@ -287,34 +261,51 @@ def _shares(found: EliminationPlan, count: int) -> list[slice]:
     return [slice(start, start + step) for start in range(0, count, step)]
 
 
-def _forward(graph: FactorGraph, todo: EliminationPlan, scores: Array) -> tuple[Array, list[Array]]:
-    """log Z, and p(variable | given) per clique: axes (example, variable, given…)."""
-    values = np.where(graph.closed(), -np.inf, scores)
-    log_z = values[:, todo.certain].sum(axis=1)
+def _forward(
+    graph: FactorGraph,
+    todo: EliminationPlan,
+    scores: Array,
+    take_out: Callable[[Array], tuple[Array, Array]],
+) -> tuple[Array, list[Array]]:
+    """log Z, and what is kept of each clique's table: axes (example, variable, given…)."""
+    values, count = np.where(graph.closed(), -np.inf, scores), len(scores)
+    log_z, tables = values[:, todo.certain].sum(axis=1), values[:, todo.entries]
     messages: dict[int, Array] = {}
-    conditionals: list[Array] = []
+    known: list[Array] = []
     for i, clique in enumerate(todo.cliques):
-        table = _gather(clique, values, messages)
-        messages[i] = _sum_out(table)
-        conditionals.append(table)
+        parts = [tables[:, some].reshape(count, *shape) for some, shape, _ in clique.own]
+        parts += [messages.pop(k).reshape(count, *shape) for k, shape in clique.children]
+        table, full = (
+            reduce(np.add, sorted(parts, key=lambda part: part.size)),
+            (count, *clique.shape),
+        )
+        table = table if table.shape == full else np.broadcast_to(table, full).copy()
+        messages[i], whole = take_out(table)
+        known.append(whole)
         if clique.parent < 0:
             log_z = log_z + messages.pop(i)
     if np.isneginf(log_z).any():
         why = graph.impossible() or "no labelling has a finite score"
         raise Infeasible(f"example {int(np.isneginf(log_z).argmax())}: {why}")
-    return log_z, conditionals
+    return log_z, known
+
+
+def _sum_out(table: Array) -> tuple[Array, Array]:
+    """The message over the other axes; the table becomes p(variable | others) in place."""
+    top = np.maximum.reduce(table, axis=1, keepdims=True)
+    table -= np.maximum(top, -HUGE)
+    np.exp(table, out=table)
+    mass = np.maximum(np.add.reduce(table, axis=1, keepdims=True), 1.0 / HUGE)
+    table /= mass
+    message = np.log(mass, out=mass)
+    message += top
+    return message[:, 0], table
 
 
 def best_states(graph: FactorGraph, scores: Array, memory: float = MEMORY) -> Ints:
     """The best labelling for every row of ``scores``: maxima in the place of sums."""
     todo = affordable(graph, memory)
-    values = np.where(graph.closed(), -np.inf, scores)
-    messages: dict[int, Array] = {}
-    choices = []
-    for i, clique in enumerate(todo.cliques):
-        table = _gather(clique, values, messages)
-        choices.append(table.argmax(axis=1))
-        messages[i] = table.max(axis=1)
+    _, choices = _forward(graph, todo, scores, lambda t: (t.max(axis=1), t.argmax(axis=1)))
     chosen = np.zeros((len(todo.states), len(scores)), dtype=np.int64)
     row = np.arange(len(scores))
     for clique, choice in zip(todo.cliques[::-1], choices[::-1], strict=True):
@@ -327,7 +318,7 @@ def sample_states(graph: FactorGraph, scores: Array, count: int, rng: np.random.
     found = affordable(graph, MEMORY)
     states = np.empty((len(scores), count, graph.n_nodes), dtype=np.int64)
     for rows in _shares(found, len(scores)):
-        _, conditionals = _forward(graph, found, scores[rows])
+        _, conditionals = _forward(graph, found, scores[rows], _sum_out)
         row = np.arange(len(scores[rows]))[:, None]
         chosen = np.zeros((len(found.states), len(row), count), dtype=np.int64)
         for clique, conditional in zip(found.cliques[::-1], conditionals[::-1], strict=True):
@@ -352,41 +343,3 @@ def labelled(graph: FactorGraph, states: Ints) -> Array:
         within = np.add.reduceat(steps, graph.scope_start[:-1], axis=1)
         vertices[row, graph.table_start[:-1] + within] = 1.0
     return vertices.reshape(*states.shape[:-1], graph.size)
-
-
-def _gather(clique: Clique, values: Array, messages: dict[int, Array]) -> Array:
-    """Scores and messages of a clique as one table, the smallest products first."""
-    count, table = len(values), np.zeros(())
-    for k, (part, shape) in enumerate(clique.parts):  # axes of one grow when a part needs them
-        if isinstance(part, int):
-            more = messages.pop(part).reshape(count, *shape)
-        else:
-            more = values[:, part]
-        table = table + more if k else more
-    full = (count, *clique.shape)
-    return table if table.shape == full else np.broadcast_to(table, full).copy()
-
-
-def _sum_out(table: Array) -> Array:
-    """The message over the other axes; the table becomes p(variable | others) in place."""
-    top = table.max(axis=1, keepdims=True)
-    top[np.isneginf(top)] = 0.0
-    table -= top
-    np.exp(table, out=table)
-    mass = table.sum(axis=1, keepdims=True)
-    table /= np.where(mass > 0, mass, 1.0)
-    with np.errstate(divide="ignore"):
-        return np.asarray((np.log(mass) + top)[:, 0])
-
-
-def _walk_back(found: EliminationPlan, joint: list[Array], tau: Array) -> None:
-    """Conditionals become joint tables in place, from the last summed to the first."""
-    tau[:, found.certain] = 1.0
-    for clique, part in zip(found.cliques[::-1], joint[::-1], strict=True):
-        if clique.parent >= 0:
-            above = joint[clique.parent]
-            part *= (above.sum(axis=clique.above) if clique.above else above)[:, None]
-        whole = part
-        for less, rest, place in clique.marginals:
-            whole = whole.sum(axis=less) if less else whole
-            tau[:, place] = (whole.sum(axis=rest) if rest else whole).reshape(len(whole), -1)
