@@ -61,12 +61,12 @@ class Tied:
             raise ValueError(NONE)
         return features
 
-    @property
+    @cached_property
     def split(self) -> int:
         """Where factor weights start in θ."""
         return int(self.nodes.shape[1]) * self.states
 
-    @property
+    @cached_property
     def d(self) -> int:
         return self.split + int(self.factors.shape[1]) * self.table
 
@@ -95,18 +95,22 @@ class Tied:
 
     def tables(self, tau: Array) -> tuple[Array, Array]:
         """Flat coordinates as (variables × states) and (factors × configurations)."""
-        tau, is_node = as_numbers(tau, "tau", int(self.offsets[-1])), self._is_node
+        is_node = self._is_node
         return tau[is_node].reshape(-1, self.states), tau[~is_node].reshape(-1, max(self.table, 1))
 
     def moments(self, tau: Array) -> Array:
-        node, pair = self.tables(tau)
+        node, pair = self.tables(as_numbers(tau, "tau", int(self.offsets[-1])))
         found = np.asarray(self.nodes.T @ node).ravel()
         if not self.table:
             return found
         return np.concatenate([found, np.asarray(self.factors.T @ pair).ravel()])
 
     def each(self, tau: Array) -> Array:
-        (node, pair), out = self.tables(tau), np.empty((len(self.offsets) - 1, self.d))
+        tau, out = (
+            as_numbers(tau, "tau", int(self.offsets[-1])),
+            np.empty((len(self.offsets) - 1, self.d)),
+        )
+        node, pair = self.tables(tau)
         for m, row in enumerate(out):
             own = slice(*self.node_start[m : m + 2])
             row[: self.split] = np.asarray(self.nodes[own].T @ node[own]).ravel()

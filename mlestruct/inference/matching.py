@@ -7,7 +7,6 @@ its derivatives), then the routine.
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -144,11 +143,11 @@ def _alive(
     return np.flatnonzero(live), strict & (degree(live) > 0) & (degree(base) == 0), base
 
 
-def price_bound(graph: MatchingGraph, rho: float, score: Array, x: Array) -> float:
-    """Return a bound on max ⟨score, τ⟩ + H over the degrees at these prices."""
-    value = np.empty(1)
-    matching_bound(graph, rho, score, x, value)
-    return float(value[0])
+def price_bounds(graph: MatchingGraph, rho: float, scores: Array, x: Array) -> Array:
+    """Return a bound on max ⟨score, τ⟩ + H over the degrees for each row of scores and prices."""
+    values = np.empty(len(scores))
+    matching_bound(graph, rho, len(scores), scores, x, values)
+    return values
 
 
 def approach(
@@ -251,8 +250,10 @@ class Scaling(Routine):
             graph, edge, base, _ = known = live_edges(structure)
             rows, cold = batch.rows(scores, members), warm is None
             live = np.ascontiguousarray(rows if edge is None else rows[:, edge])
-            state = MatchingPrices.cold(graph, len(rows), self.rho) if cold else warm[number]
-            state, found = deepcopy(state), np.empty(live.shape)
+            kept = () if cold else warm[number]
+            state = MatchingPrices.cold(graph, len(rows), self.rho)
+            state = state if cold else MatchingPrices(*(numbers.copy() for numbers in kept))
+            found = np.empty(live.shape)
             for some in parts(len(members)):
                 now = MatchingPrices(*(each[some] for each in state))
                 log_z[members[some]] = self._infer(known, live[some], now, found[some])
@@ -279,16 +280,19 @@ class Scaling(Routine):
         upper = np.empty(len(batch))
         for (structure, members), prices in zip(batch.groups(), warm, strict=True):
             graph, edge, base, _ = live_edges(structure)
-            for m, row, x in zip(members, batch.rows(scores, members), prices.x, strict=True):
-                sure = 0.0 if base is None else float(row @ base)
-                live = np.ascontiguousarray(row if edge is None else row[edge])
-                bound = price_bound(graph, self.rho, live, x)
-                near = bound + sure - value[m] <= LOOSE * (1.0 + abs(value[m] - sure))
-                if self.rho > 0.5 and graph.nodes <= DENSE and not (near or late()):
-                    better = x.copy()
-                    approach(graph, self.rho, live, better, 1e-9, 100)
-                    bound = min(bound, price_bound(graph, self.rho, live, better))
-                upper[m] = sure + bound
+            rows = batch.rows(scores, members)
+            sure = np.zeros(len(rows)) if base is None else rows @ base
+            live = np.ascontiguousarray(rows if edge is None else rows[:, edge])
+            bound, reached = price_bounds(graph, self.rho, live, prices.x), value[members] - sure
+            far = ~(bound - reached <= LOOSE * (1.0 + np.abs(reached)))
+            for k in np.flatnonzero(far & (self.rho > 0.5) & (graph.nodes <= DENSE)):
+                if late():
+                    break
+                better, score = prices.x[k].copy(), live[k]
+                approach(graph, self.rho, score, better, 1e-9, 100)
+                found = price_bounds(graph, self.rho, score[None], better[None])[0]
+                bound[k] = min(bound[k], found)
+            upper[members] = sure + bound
         return upper
 
     def pack(self, warm: list[MatchingPrices]) -> Tree:
@@ -322,11 +326,10 @@ class Scaling(Routine):
                 if error <= enough:
                     break
             matching_mend(graph, tau[m], known.centre)
-            log_z[m] = price_bound(graph, self.rho, score[m], x)
+            log_z[m] = price_bounds(graph, self.rho, score[m : m + 1], x[None])[0]
         if rough:
             state.mode[:] = COLD
-            given = zip(score, state.x, strict=True)
-            log_z[:] = [price_bound(graph, self.rho, row, x) for row, x in given]
+            log_z[:] = price_bounds(graph, self.rho, score, state.x)
         lost = np.flatnonzero(~np.isfinite(log_z)) if again else ()
         if len(lost):
             cold, own = MatchingPrices.cold(graph, len(lost), self.rho), tau[lost]

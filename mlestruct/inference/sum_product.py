@@ -87,7 +87,7 @@ class SumProduct(Routine):
     and ``takeover`` allows it, :func:`.newton.settle` goes on. O(Σ table sizes · order) per sweep.
     """
 
-    counting: dict[FactorGraph, Array] = field(repr=False)
+    counting: dict[FactorGraph, bytes] = field(repr=False)
     schedule: Literal["sequential", "flooding", "residual"] = "sequential"
     damping: float = 0.0
     residual: float = 1e-10
@@ -105,8 +105,8 @@ class SumProduct(Routine):
     @classmethod
     def of(cls, entropy: Entropy, **settings: Any) -> SumProduct:
         """For this entropy, concave or not; with cycles at ρ = 1 this is belief propagation."""
-        counting = dict(zip(entropy.batch.structures, entropy.counting, strict=True))
-        for structure, numbers in counting.items():
+        counting = dict[FactorGraph, bytes]()
+        for structure, numbers in zip(entropy.batch.structures, entropy.counting, strict=True):
             if not isinstance(structure, FactorGraph):
                 kind = type(structure).__name__
                 raise Unserved(f"sum-product runs on factor graphs, not on {kind}")
@@ -114,6 +114,7 @@ class SumProduct(Routine):
             if (factors <= 0).any():
                 f = int(np.argmin(factors))
                 raise Unserved(f"factor {f} counts {factors[f]:g}; sum-product needs it positive")
+            counting[structure] = numbers.tobytes()
         takeover = settings.pop("takeover", True) and entropy.concave
         return cls(counting, takeover=takeover, **settings)
 
@@ -131,31 +132,30 @@ class SumProduct(Routine):
                 return None
         found = cls.of(entropy)
         shut = [s for s in found.counting if (s.fixed >= 0).any()]
-        return found if all(boxes(s, found.ready(s).plan) for s in shut) else None
-
-    def ready(self, structure: FactorGraph) -> CompiledMessages:
-        """With the numbers that are its own here."""
-        return _compiled(structure, self.counting[structure].tobytes())
+        plans = ((s, compiled(s, found.counting[s]).plan) for s in shut)
+        return found if all(boxes(*one) for one in plans) else None
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """Starts from the messages of the call whose ``warm`` is given."""
         scores = as_numbers(scores, "scores", batch.size)
         tau, log_z, messages = np.empty(batch.size), np.empty(len(batch)), {}
         for structure, members in batch.groups():
-            ready, known = self.ready(structure), None if warm is None else warm.get(structure)
+            ready = compiled(structure, self.counting[structure])
+            known = None if warm is None else warm.get(structure)
             state = WarmMessages.cold(ready.plan, len(members))
             if known is not None and len(known.message) == len(members):
                 state = WarmMessages._make(numbers.copy() for numbers in known)
             at, value = batch.offsets[members], np.empty(len(members))
+            most = turns(self.sweeps, len(at) * structure.size)
             for some in parts(len(members)):
-                value[some] = self._send(ready, at[some], scores, tau, state.at(some))
+                value[some] = self._send(ready, at[some], scores, tau, state.at(some), most)
             # Messages that stand still while tables disagree with nodes all the same: of large
             # scores a sum keeps the largest term alone, and what would move messages is lost.
             stuck = (state.residual > max(self.residual, STALLED)) & (state.sweeps < self.sweeps)
             lost = np.flatnonzero(stuck)
             if warm is not None and len(lost) and not late():
                 cold = WarmMessages.cold(ready.plan, len(lost))
-                value[lost] = self._send(ready, at[lost], scores, tau, cold)
+                value[lost] = self._send(ready, at[lost], scores, tau, cold, most)
                 state.put(lost, cold)
             if self.takeover:
                 self._take_over(structure, at, scores, tau, state, value)
@@ -166,11 +166,16 @@ class SumProduct(Routine):
         return Beliefs(log_z, tau, messages)
 
     def _send(
-        self, ready: CompiledMessages, at: Ints, scores: Array, tau: Array, state: WarmMessages
+        self,
+        ready: CompiledMessages,
+        at: Ints,
+        scores: Array,
+        tau: Array,
+        state: WarmMessages,
+        most: int,
     ) -> Array:
-        """Sweeps from these messages, which are overwritten: log Z of every example."""
+        """At ``most`` so many sweeps from these messages, which change: log Z of every example."""
         log_z, schedule = np.empty(len(at)), SCHEDULES.index(self.schedule)
-        most = turns(self.sweeps, len(at) * int(ready.plan.table_start[-1]))
         how = MessageSchedule(schedule, self.damping, self.residual, most)
         examples = MessageExamples(len(at), len(scores), at, scores)
         results = MessageResults(len(at), len(tau), tau, log_z)
@@ -193,7 +198,7 @@ class SumProduct(Routine):
         By Newton's method; on huge graphs by twice as many sweeps, as long as that halves what
         they lack.
         """
-        ready, longer = self.ready(structure), self
+        ready, longer = compiled(structure, self.counting[structure]), self
         stalled = state.residual > max(self.residual, STALLED)
         moving = (state.residual > self.residual) & ~stalled  # many small moves add up
         if not (moving | stalled).any():
@@ -203,7 +208,8 @@ class SumProduct(Routine):
         huge = ready.plan.place[-1] > HUGE
         while huge and len(slow) and longer.sweeps < PATIENCE * self.sweeps and not late():
             longer, fresh = replace(longer, sweeps=2 * longer.sweeps), state.at(slow)
-            value[slow] = longer._send(ready, at[slow], scores, tau, fresh)
+            most = turns(longer.sweeps, len(slow) * structure.size)
+            value[slow] = longer._send(ready, at[slow], scores, tau, fresh, most)
             halved = fresh.residual <= state.residual[slow] / 2
             state.put(slow, fresh)
             slow = slow[halved & (fresh.residual > self.residual)]
@@ -223,8 +229,10 @@ class SumProduct(Routine):
         return [tuple(state) for state in warm.values()]
 
     def unpack(self, batch: Batch[FactorGraph], tree: Tree) -> dict[FactorGraph, WarmMessages]:
-        groups = list(batch.groups())
-        cold = {one: WarmMessages.cold(self.ready(one).plan, len(them)) for one, them in groups}
+        cold = {}
+        for structure, members in batch.groups():
+            plan = compiled(structure, self.counting[structure]).plan
+            cold[structure] = WarmMessages.cold(plan, len(members))
         known = zip(cold, like(tree, self.pack(cold)), strict=True)
         return {structure: WarmMessages(*arrays) for structure, arrays in known}
 
@@ -254,8 +262,8 @@ class SumProduct(Routine):
     def _bounds(
         self, structure: FactorGraph, at: Ints, scores: Array, state: WarmMessages
     ) -> Array:
-        ready, out = self.ready(structure), np.empty(len(at))
-        paid = _paid(structure, self.counting[structure].tobytes())
+        ready, out = compiled(structure, self.counting[structure]), np.empty(len(at))
+        paid = _paid(structure, self.counting[structure])
         examples, odds = MessageExamples(len(at), len(scores), at, scores), ready.binary is not None
         (count, messages), beliefs = state.message.shape, state.belief.shape[1]
         native = MessageState(count, messages, beliefs, *state)
@@ -264,7 +272,7 @@ class SumProduct(Routine):
 
 
 @kept
-def _compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
+def compiled(structure: FactorGraph, numbers: bytes) -> CompiledMessages:
     counting = np.frombuffer(numbers)
     full = plan(structure, counting)
     return CompiledMessages(full, *special(structure, full), counting)

@@ -576,18 +576,23 @@ status matching_mend(const Graph *graph, double *tau, const double *centre) {
     return OK;
 }
 
-status matching_bound(const Graph *graph, double rho, const double *score, const double *x,
-                      double *value) {
-    if (rho > 0.5) return bound_beyond_half(*graph, rho, score, x, value);
+status matching_bound(const Graph *graph, double rho, int64_t count, const double *scores,
+                      const double *x, double *values) {
     Arena arena;
     double *prices = arena.array<double>(graph->nodes), *tau = arena.array<double>(graph->live);
     if (arena.failed) return NO_MEMORY;
-    copy(prices, x, graph->nodes);
-    const Example at{*graph, 1.0 - 2.0 * rho, rho, score, prices, tau};
-    each_eight(*graph, [&](const Eight &e) {
-        const Row log_z = e.edges(score) - e.tails(x) - e.heads(x);
-        e.put(at.tau, entry(exponential(smaller(log_z, row_of(600.0))), at.c));
-    });
-    *value = dual_value(at);
+    for (int64_t m = 0; m < count; m++, scores += graph->live, x += graph->nodes) {
+        if (rho > 0.5) {
+            if (bound_beyond_half(*graph, rho, scores, x, values + m) != OK) return NO_MEMORY;
+            continue;
+        }
+        copy(prices, x, graph->nodes);
+        const Example at{*graph, 1.0 - 2.0 * rho, rho, scores, prices, tau};
+        each_eight(*graph, [&](const Eight &e) {
+            const Row log_z = e.edges(scores) - e.tails(x) - e.heads(x);
+            e.put(at.tau, entry(exponential(smaller(log_z, row_of(600.0))), at.c));
+        });
+        values[m] = dual_value(at);
+    }
     return OK;
 }

@@ -59,9 +59,9 @@ EXPORT status matching_infer(const struct matching_graph *graph, const struct ma
 EXPORT status matching_mend(const struct matching_graph *graph, double *tau N(graph.live),
                             const double *centre N(graph.live));
 /** Write a bound on log Z at any prices: the dual value, for rho above 1/2 the nodes' own bounds. */
-EXPORT status matching_bound(const struct matching_graph *graph, double rho,
-                             const double *score N(graph.live), const double *x N(graph.nodes),
-                             double *value N(1));
+EXPORT status matching_bound(const struct matching_graph *graph, double rho, int64_t count,
+                             const double *scores N(count * graph.live),
+                             const double *x N(count * graph.nodes), double *values N(count));
 /** Write what all nodes choose at these prices. */
 EXPORT status matching_respond(const struct matching_graph *graph, double rho,
                                const double *score N(graph.live), const double *x N(graph.nodes),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -102,7 +102,9 @@ class Batch(Generic[S]):
             raise ValueError(f"example {sizes.argmin()} has a structure without coordinates")
         scores = np.zeros(sizes.sum()) if bias is None else _bias(bias, int(sizes.sum()))
         batch = cls(distinct, which, weights, scores)
-        return batch if outcomes is None else replace(batch, target=batch._encode(outcomes))
+        if outcomes is None:
+            return batch
+        return cls(distinct, which, weights, scores, batch._encode(outcomes))
 
     def _encode(self, outcomes: Sequence[Any]) -> Array:
         """Encode and check all outcomes; NaN where a partial outcome does not tell."""

@@ -113,6 +113,7 @@ EXEMPT = {
     "mlestruct.structures.batch.Batch.select": "positions, as NumPy takes them",
     "mlestruct.structures.entropy.Entropy.drop": "flags, not numbers",
     "mlestruct.features.pairs.Pairs.squares": "reads nothing",
+    "mlestruct.features.tied.Tied.tables": "a step of moments, which is tried",
     "mlestruct.inference.sum_product.SumProduct.above[value]": "is not read",
     "mlestruct.oracle.solver.tells_best_from_worst": "a step of fit, asked with its own scores",
     "mlestruct.scorers.*": "ask the model's score, evidence or calibration, which are tried",

@@ -5,7 +5,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.newton import settle
-from mlestruct.inference.sum_product import SumProduct
+from mlestruct.inference.sum_product import SumProduct, compiled
 from mlestruct.structures.entropy import Entropy
 
 
@@ -21,7 +21,8 @@ def spin_glass(rows, columns, strength, rng):
 
 def settled(graph, score, rho=None, start=None):
     """Newton's τ from given messages and log-beliefs, and what it lacks."""
-    ready = SumProduct.of(Entropy.of(ms.Batch.of(graph, count=1), rho)).ready(graph)
+    by = SumProduct.of(Entropy.of(ms.Batch.of(graph, count=1), rho))
+    ready = compiled(graph, by.counting[graph])
     if start is None:
         start = np.zeros(ready.plan.place[-1]), np.zeros(graph.node_start[-1])
     _, _, tau, lacks = settle(graph, ready.counting, score, ready.plan.open, start)
