@@ -24,7 +24,7 @@ from mlestruct.inference import marginals
 from mlestruct.inference.exact import LISTABLE
 from mlestruct.inference.exact import outcomes as every
 from mlestruct.learning.frank_wolfe import FrankWolfe
-from mlestruct.oracle import HULL, BruteForce, Oracle, perturbable
+from mlestruct.oracle import HULL, Oracle, Solver, perturbable
 from mlestruct.structures.base import Array, Structure
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy, Rho, counting_numbers
@@ -394,7 +394,8 @@ def _check_bound(
     if kind == "none" or not entropy.concave:
         return
     batch = Batch.of(structure, count=len(tried))
-    asked = BruteForce(lambda _: found) if oracle is None else oracle
+    listed = Solver(lambda score: found[(found @ score.ravel()).argmax()].reshape(score.shape))
+    asked = listed if oracle is None else oracle
     solver = FrankWolfe(tol=1e-5, rounds=80)
     result = marginals(batch, scores[tried].ravel(), asked, rho=rho, solver=solver)
     log_z, tol, lower, upper = log_z[tried], tol[tried], result.lower, result.upper

@@ -9,11 +9,12 @@ from mlestruct.learners import mle_struct
 from mlestruct.learning.dual import Dual, certificate, interior, tangent_gaps
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.regulariser import Regulariser
-from mlestruct.oracle import Answer, BruteForce, Solver, Validated, resolve
+from mlestruct.oracle import Answer, Solver, Validated, resolve
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
+from tests.listing import BruteForce
 
 DEAD_ENDS = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (5, 3)]  # 4 leads nowhere, 5 is never reached
 

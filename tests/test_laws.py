@@ -9,7 +9,7 @@ from mlestruct.features import Dense
 from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.learning.regulariser import Regulariser
-from mlestruct.oracle import Answer, BruteForce, Counted, Simplices, Solver, Validated, load
+from mlestruct.oracle import Answer, Counted, Simplices, Solver, Validated, load
 from mlestruct.structures import (
     BipartiteMatching,
     Constraints,
@@ -24,6 +24,7 @@ from mlestruct.structures import (
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import check_entropy, check_oracle, check_structure, vertices
+from tests.listing import BruteForce
 from tests.reference.descents import solved
 
 TREE = [(0, 1), (1, 2), (1, 3)]

@@ -7,7 +7,6 @@ from mlestruct.errors import Infeasible
 from mlestruct.oracle import (
     CATALOGUE,
     Answer,
-    BruteForce,
     Counted,
     Simplices,
     Solver,
@@ -20,6 +19,7 @@ from mlestruct.oracle import (
 from mlestruct.structures import BipartiteMatching, Custom, Paths, chain
 from mlestruct.structures.batch import Batch
 from mlestruct.testing import check_oracle, vertices
+from tests.listing import BruteForce
 
 PERFECT = BipartiteMatching(3)
 LISTED = vertices(PERFECT)

@@ -18,6 +18,7 @@ USES = {
     "mlestruct.features.Masked": lambda: ms.features.Masked,
     "mlestruct.features.NoFeatures": lambda: ms.features.NoFeatures,
     "mlestruct.features.crossed": lambda: ms.features.crossed,
+    "mlestruct.oracle.BruteForce": lambda: ms.oracle.BruteForce,
     "Flow.routes": lambda: ms.Flow([(0, 1)], {0: 1, 1: -1}).routes([1.0]),
     "mlestruct.features.with_intercept": lambda: ms.features.with_intercept,
     "mlestruct.readers.uai": lambda: ms.readers.uai,

@@ -19,13 +19,13 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8245, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8250, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4179,
+        4162,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2657, r"mlestruct/inference/"),
+    "inference": (2648, r"mlestruct/inference/"),
     "learning": (
         3760,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -37,9 +37,9 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "estimators": (2532, r"mlestruct/estimators/"),
     "families": (1702, r"mlestruct/families/"),
-    "extras": (1585, r"mlestruct/"),
+    "extras": (1587, r"mlestruct/"),
 }
-RAW = {"tests": 33886, "benchmarks": 7729}  # all lines, blank ones and comments included
+RAW = {"tests": 33924, "benchmarks": 7729}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

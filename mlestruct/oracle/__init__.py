@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from mlestruct.oracle.protocol import HULL as HULL
     from mlestruct.oracle.protocol import Answer as Answer
     from mlestruct.oracle.protocol import Answers as Answers
-    from mlestruct.oracle.protocol import BruteForce as BruteForce
     from mlestruct.oracle.protocol import Counted as Counted
     from mlestruct.oracle.protocol import Oracle as Oracle
     from mlestruct.oracle.protocol import Simplices as Simplices

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter as clock
 from typing import Any, Protocol, TypeVar
 
@@ -289,33 +289,4 @@ class Simplices:
             )
             vertices[batch.index(members)] = answer.ravel()
             upper[members] = np.where(answer > 0, table, 0.0).sum(axis=1)
-        return vertices, upper
-
-
-@dataclass(frozen=True)
-class BruteForce:
-    """Scores every listed outcome; exact, for structures small enough. O(outcomes·size)."""
-
-    outcomes: Callable[[Structure], Array]
-    polytope: str = HULL
-    _lists: dict[Structure, Array] = field(default_factory=dict, repr=False)
-
-    def vertices(self, structure: Structure) -> Array:
-        """All vertices that respect the structure's fixed coordinates, one per row."""
-        if structure not in self._lists:
-            listed = np.asarray(self.outcomes(structure), dtype=float)
-            self._lists[structure] = listed[structure.contains(listed)]
-        return self._lists[structure]
-
-    def many(self, batch: Batch[Any], scores: Array) -> Answers:
-        scores = as_numbers(scores, "scores", batch.size)
-        vertices, upper = np.empty(batch.size), np.empty(len(batch))
-        for structure, members in batch.groups():
-            listed = self.vertices(structure)
-            if len(listed) == 0:
-                raise Infeasible("no outcome respects the fixed coordinates")
-            table = batch.rows(np.where(np.isneginf(scores), -1e300, scores), members) @ listed.T
-            best = table.argmax(axis=1)
-            vertices[batch.index(members)] = listed[best].ravel()
-            upper[members] = table[np.arange(len(members)), best]
         return vertices, upper

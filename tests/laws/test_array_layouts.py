@@ -78,7 +78,6 @@ EXEMPT = {
             "Found",
             "SumProduct",
             "Graph",
-            "BruteForce",
             "Examples",
             "Partial",
         )
@@ -591,7 +590,6 @@ def _structure(name, rng):
     own = Validated(oracle)
     for wrapped in (own, Counted(oracle)):
         wrapped.many(batch, score)
-    ms.oracle.BruteForce(vertices).many(batch, score)
     Solver(lambda given: listed[(listed @ given.ravel()).argmax()].reshape(s.shape)).many(
         batch, score
     )

@@ -14,9 +14,10 @@ import mlestruct as ms
 from mlestruct.inference import best, marginals
 from mlestruct.learners import Interrupted
 from mlestruct.learning.frank_wolfe import FrankWolfe
-from mlestruct.oracle import BruteForce, Solver
+from mlestruct.oracle import Solver
 from mlestruct.structures import BMatching, FactorGraph
 from mlestruct.testing import vertices
+from tests.listing import BruteForce
 from tests.reference.descents import rounds
 from tests.test_laws import STRUCTURES, listing
 

@@ -12,10 +12,10 @@ import pytest
 import mlestruct as ms
 from mlestruct.errors import Unserved
 from mlestruct.inference import marginals
-from mlestruct.oracle import BruteForce
 from mlestruct.structures import ClusterGraph, Ising, RegionGraph, plaquettes
 from mlestruct.structures.entropy import Entropy
 from mlestruct.testing import vertices
+from tests.listing import BruteForce
 from tests.test_laws import STRUCTURES
 
 TABLE = STRUCTURES | {

@@ -9,9 +9,10 @@ from mlestruct_oracles.cp_sat import CPSat
 
 import mlestruct as ms
 from mlestruct import Batch, Custom, FactorGraph, Infeasible, grid
-from mlestruct.oracle import BruteForce, Validated
+from mlestruct.oracle import Validated
 from mlestruct.structures.base import Constraints
 from mlestruct.testing import check_oracle, vertices
+from tests.listing import BruteForce
 
 GRAPHS = {
     "grid": grid(2, 3),

@@ -8,8 +8,9 @@ from mlestruct_oracles.viterbi import Viterbi
 
 import mlestruct as ms
 from mlestruct import Batch, FactorGraph, Infeasible, grid
-from mlestruct.oracle import BruteForce, Validated
+from mlestruct.oracle import Validated
 from mlestruct.testing import check_oracle, vertices
+from tests.listing import BruteForce
 
 K4 = FactorGraph([2, 3, 4, 3], [(0, 1), (2, 1), (0, 2), (3, 0), (1, 3), (3, 2)])
 GRAPHS = {
