@@ -66,10 +66,10 @@ def test_a_path_held_by_another_thread_is_refused(tmp_path):
     other.start()
     held.wait()
     with pytest.raises(ValueError, match="another fit keeps its checkpoint"):
-        Loop.begin(path, "second")
+        Loop(path, "second")
     done.set()
     other.join()
-    Loop.begin(path, "second").keep()
+    Loop(path, "second").end()
 
 
 def test_two_paths_and_links_to_one(tmp_path):

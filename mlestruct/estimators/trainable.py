@@ -316,7 +316,7 @@ class Trainable(Parameters):
             checked = model._given(*validation, fitted=False)
             judge = checked if len(checked.outcomes) and several else None
         given.outcomes  # noqa: B018  (refuses no outcomes)
-        loop = Loop.begin(checkpoint, type(self).__name__, self._named)
+        loop = Loop(checkpoint, type(self).__name__, self._named)
         given = model.prepare(given if sample_weight is None else given.weighed(sample_weight))
         table, missed, work, tried = np.zeros((1, 0)), list[float](), model, alphas
         try:
@@ -341,7 +341,7 @@ class Trainable(Parameters):
             model.alpha_scores_ = sorted(means)
             model.notes_ = [*model.notes_, how_chosen(model, tried)]
         vars(self).update(vars(model))
-        loop.keep()
+        loop.end()
         if self._short:
             warn_short(self, missed, len(tried))
         return self
@@ -388,20 +388,19 @@ class Trainable(Parameters):
         order = np.argsort(-alphas, kind="stable")  # each starts from a stronger one
         self.alpha_scores_: list[tuple[float, float]] = []
         scores, fits, missed = list[Array](), list[Found](), list[float]()
-        inside, model, watch = loop.inside("path"), None, None
+        model, watch = None, None
         for alpha in alphas[order].tolist():
             learner: Any = self._learner(alpha)
             watch = watch or watcher(learner.name, self.progress)
             learner = learner.of_seen(self.tol) if batch.partly else learner
             try:
-                model = learner.fit(batch, levels, start=model, told=watch, loop=inside)
+                model = learner.fit(batch, levels, start=model, told=watch, loop=loop)
             except (Interrupted, Unwritten) as ended:
                 if ended.model is not None:
                     self._keep(ended.model, alpha, features.d)
                 raise
-            inside.thin()
             self._keep(model, alpha, features.d)
-            missed += [] if model.converged else [alpha]
+            missed += [alpha] if model.short else []
             if judge is not None:
                 scores.append(judged(self, judge))
                 fits.append(model)

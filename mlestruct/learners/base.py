@@ -75,11 +75,11 @@ class Learns:
         loop : Loop, optional
             The loop of which the fit is a part; without one its checkpoint is the solver's.
         """
-        keeps, setting = loop or self.solver.checkpoint, partial(self.setting, batch, features)
-        loop = Loop.begin(keeps, self.name, setting, told=told, **self.solver.limits)
+        around, setting = loop, partial(self.setting, batch, features)
+        loop = Loop(loop or self.solver.checkpoint, self.name, setting, self.solver, told)
         ended: KeyboardInterrupt | Unwritten | None = None
         try:
-            found: Found = loop.keep(loop.found or self.run(batch, features, loop, start))
+            found: Found = loop.end(loop.found or self.run(batch, features, loop, start))
         except (KeyboardInterrupt, Unwritten) as error:
             last = loop.history.last
             if last is None:
@@ -88,6 +88,8 @@ class Learns:
         except BROKEN as error:
             loop.blame(error)
             raise
+        if around is not None:
+            around.thin()
         rows, known = list(loop.history.rows), self.inference.recall(found.learned)
         model = replace(found, history=rows, inference=known)
         if ended is None:
@@ -108,16 +110,14 @@ class Learns:
 
         Strongest first is cheapest: weights grow from zero.
         """
-        loop = Loop.begin(
-            self.solver.checkpoint, "path", lambda: {"regularisers": digest(regularisers)}
-        )
+        setting = {"regularisers": digest(regularisers)}
+        loop = Loop(self.solver.checkpoint, "path", lambda: setting)
         found: list[Found] = []
         for given in regularisers:
             start = found[-1] if found else None
             learner = self.under(given)
             found.append(learner.fit(batch, features, start=start, told=told, loop=loop))
-            loop.thin()
-        loop.keep()
+        loop.end()
         return found
 
     def under(self, regulariser: Any) -> Self:

@@ -88,7 +88,7 @@ class Learner(Learns):
 
         engine = engine_of(self.solver.engine, self.solver.workers)
         problem = likelihood(dual, messages.over(oracle.polytope), engine, oracle)
-        first = minimise(problem, loop.inside("direct", after=None), start)
+        first = minimise(problem, Loop(loop, "direct", after=None), start)
         left, relative = loop.rounds - first.round, first.certificate.relative
         lost = first.short == "step" and not relative <= ROUNDING
         more = (first.moved or lost) and not relative <= loop.tol
@@ -97,7 +97,7 @@ class Learner(Learns):
         why = "odd sets bind" if first.moved else "stuck"
         log.info("%s: %s, on by frank_wolfe", self.name, why)
         rest: Any = {"rounds": left, "calls": loop.left(first.calls)}
-        inside = loop.inside("frank_wolfe", after=first, **rest)
+        inside = Loop(loop, "frank_wolfe", after=first, **rest)
         begin = first.tau if first.moved else None
         return loop.better(first, self.solver.on(dual, oracle, inside, begin))
 

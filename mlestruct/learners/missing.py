@@ -183,10 +183,10 @@ class PartlySeen:
         """
         solver, close = self.learner.solver, 0.1 * one.certificate.relative
         tol = max(min(solver.tol, 0.1 * self.tol), close)  # else a round may end at its start
-        limits = solver.limits | {"tol": tol, "calls": loop.left(spent)}
+        inside = Loop(loop, "fit", solver=solver, tol=tol, calls=loop.left(spent))
         start = None if self.full is None else one.theta
         batch = replace(self.batch, target=one.target)
-        return self.learner.run(batch, self.features, loop.inside("fit", **limits), start)
+        return self.learner.run(batch, self.features, inside, start)
 
 
 class SeenLikelihood(SurrogateProblem):

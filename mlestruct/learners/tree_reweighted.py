@@ -75,8 +75,8 @@ class Tightened(Wraps):
         while True:
             loop.save((number, [rho[s] for s in batch.structures], begin, calls, asking))
             learner = self.under_rho(rho)
-            limits = learner.solver.limits | {"calls": loop.left(calls)}
-            found = learner.run(batch, features, loop.inside("fit", **limits), begin)
+            inside = Loop(loop, "fit", solver=learner.solver, calls=loop.left(calls))
+            found = learner.run(batch, features, inside, begin)
             direct = learner.messages(learner.dual(batch, features)) is not None
             begin = found.theta if direct else found.tau.copy()
             calls, asking = calls + found.calls, asking + found.asking

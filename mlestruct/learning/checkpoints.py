@@ -23,7 +23,7 @@ from mlestruct.storage.trees import pack, unpack
 EVERY = 10  # rounds between two writes, at least;
 SHARE = 20.0  # and so many times the seconds that the last write took
 LARGEST = 1 << 40  # bytes
-KIND, FORMAT = "Checkpoint", 3
+KIND, FORMAT = "Checkpoint", 4
 
 Setting = Callable[[], Mapping[str, Any]]
 """Makes names, and the values or digests that must be the same for a fit to go on."""

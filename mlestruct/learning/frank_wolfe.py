@@ -70,11 +70,6 @@ class SolverSettings:
             if (given := getattr(self, name)) not in get_args(kind):
                 raise ValueError(f"{name} is one of {', '.join(get_args(kind))}, not {given!r}")
 
-    @property
-    def limits(self: Any) -> dict[str, Any]:
-        """What a run may take, for :class:`mlestruct.learning.loop.Loop`."""
-        return {name: getattr(self, name) for name in ("tol", "rounds", "seconds", "calls")}
-
     def run(self, *given: Any) -> None:
         """Removed."""
         refuse_removed("FrankWolfe.run")
@@ -97,7 +92,7 @@ class SolverSettings:
             sums = more.get("sums") is not None
             return {**dual.named(), "oracle": name_of(oracle), "start": given, "sums": sums, **own}
 
-        loop = Loop.begin(self.checkpoint, self.name, setting, **self.limits, told=told)
+        loop = Loop(self.checkpoint, self.name, setting, self, told)
         found: Found = self.on(dual, oracle, loop, start, **more)
         return found
 

@@ -15,8 +15,8 @@ A method owns its ``while`` and calls the loop, never the other way::
         loop.tell(said)
         …                               # a step
 
-A method that runs others gives each a loop ``inside``: what these have kept belongs to the round
-that began them, and is forgotten at the next ``save``.
+A method that runs others gives each a loop inside, ``Loop(loop, name)``: what these have kept
+belongs to the round that began them, and is forgotten at the next ``save``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
 
 NONE = np.zeros(0)
+LIMITS: dict[str, Any] = {"tol": 1e-3, "rounds": 1000, "seconds": None, "calls": None}
 BROKEN = TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, RuntimeError
 
 
@@ -121,61 +122,61 @@ class Loop:
     on from, None at the start, and ``found`` the result of a loop that its file has finished.
     ``history`` has its rounds, those of another loop where they are told as that one's own: then
     they follow ``before`` so many rounds and calls.
+
+    Parameters
+    ----------
+    keeps : None, path, Checkpoint or Loop
+        What the loop is kept in: nothing, a file, or the loop around, whose next one this is, from
+        its start or where the file has it.
+    name, setting
+        What tells the loop from others, for files.
+    solver : FrankWolfe or BCFW, optional
+        Settings that have the limits; ``limits`` by name come first, and the loop around has the
+        rest of them.
+    told : callable, optional
+        Is told of every round.
+    after : Found or None
+        Rounds are told as those of the loop around, following this result, if there is one.
     """
 
     def __init__(
         self,
-        tol: float = 1e-3,
-        rounds: int = 1000,
-        seconds: float | None = None,
-        calls: int | None = None,
+        keeps: Any = None,
+        name: str = "",
+        setting: Setting = dict,
+        solver: Any = None,
         told: Told = None,
+        **limits: Any,
     ) -> None:
-        self.tol, self.rounds, self.seconds, self.calls = tol, rounds, seconds, calls
+        outer, place = keeps if isinstance(keeps, Loop) else None, solver or keeps
+        self.tol, self.rounds, self.seconds, self.calls = (
+            limits.get(one, getattr(place, one, default)) for one, default in LIMITS.items()
+        )
         self.history, self.before, self.origin = History(told), (0, 0), clock()
         self.file: File | None = None
         self.record: Record = {}
         self.state: Tree = None
         self.found: Found | None = None
-        self.begun = 0
-
-    @classmethod
-    def begin(cls, keeps: Any, name: str, setting: Setting = dict, **limits: Any) -> Loop:
-        """The loop of a fit that is kept in a file, inside another loop, or nowhere."""
-        if isinstance(keeps, Loop):
-            return keeps.inside(name, setting, **limits)
-        loop = cls(**limits)
-        if isinstance(keeps, (str, os.PathLike)):
-            keeps = Checkpoint(keeps)
-        if keeps is not None:
-            if not isinstance(keeps, Checkpoint):
+        self.begun = 0  # of the loops inside
+        if outer is not None:
+            self.origin, after = outer.origin, limits.get("after")
+            if "after" in limits:
+                self.history = outer.history
+                self.before = (0, 0) if after is None else (after.round + 1, after.calls)
+            if outer.file is not None:
+                inner, here = outer.record["inner"], fresh(name, setting())
+                if outer.begun == len(inner):
+                    inner.append(here)
+                outer.file.refuse_other(inner[outer.begun], here)
+                self._place(outer.file, inner[outer.begun])
+                outer.begun += 1
+        elif keeps is not None:
+            kept = Checkpoint(keeps) if isinstance(keeps, (str, os.PathLike)) else keeps
+            if not isinstance(kept, Checkpoint):
                 raise ValueError(f"checkpoint is a path, or ms.Checkpoint(path), not {keeps!r}")
-            file = keeps.open(name, setting)
-            loop.origin -= file.root["seconds"]
-            loop._place(file, file.root)
-        return loop
-
-    def inside(self, name: str, setting: Setting = dict, **limits: Any) -> Loop:
-        """The next loop inside, with its own limits: from its start, or where the file has it.
-
-        ``after``, a result or None, has its rounds told as this loop's own, following that result.
-        """
-        follows, after = "after" in limits, limits.pop("after", None)
-        own = {"tol": self.tol, "rounds": self.rounds, "seconds": self.seconds, "calls": self.calls}
-        loop = Loop(**own | limits)
-        loop.origin = self.origin
-        if follows:
-            loop.history = self.history
-            loop.before = (0, 0) if after is None else (after.round + 1, after.calls)
-        if self.file is None:
-            return loop
-        inner, here = self.record["inner"], fresh(name, setting())
-        if self.begun == len(inner):
-            inner.append(here)
-        self.file.refuse_other(inner[self.begun], here)
-        loop._place(self.file, inner[self.begun])
-        self.begun += 1
-        return loop
+            file = kept.open(name, setting)
+            self.origin -= file.root["seconds"]
+            self._place(file, file.root)
 
     def _place(self, file: File, record: Record) -> None:
         self.file, self.record, self.state = file, record, record["state"]
@@ -224,9 +225,26 @@ class Loop:
             history.stopped = history.told(said) is True
         return said
 
-    def end(self, said: Found, short: str = "") -> Found:
-        """Tell of the last round and keep it as the loop's result."""
-        return self.keep(self.tell(said, short, done=True))
+    def end(self, found: Any = None, short: str | None = None) -> Any:
+        """End with this result, which is returned; None: with those of the loops inside.
+
+        With ``short``, which says why a fit ended before its tolerance was met or nothing, it is
+        told as the last round. Once the outermost loop has ended its file is free for another fit.
+        """
+        if short is not None:
+            found = self.tell(found, short, done=True)
+        if self.file is None:
+            return found
+        outermost = self.record is self.file.root
+        if not self.record["done"]:
+            self.record.update(state=None, done=True, rows=np.array(self.history.rows))
+            if found is not None:
+                self.record.update(found=found.tree(), inner=[])
+            if outermost:
+                self._write()
+        if outermost:
+            self.file.lock.release()
+        return found
 
     def better(self, first: Found, more: Found) -> Found:
         """What two methods came to, one after the other: the last, with the better proof of both.
@@ -255,24 +273,6 @@ class Loop:
             self.begun = 0
         if due:
             self._write()
-
-    def keep(self, found: Any = None) -> Any:
-        """End the loop with this result, which is returned; None: with those of the loops inside.
-
-        Once the outermost loop has ended, its file is free for another fit.
-        """
-        if self.file is None:
-            return found
-        outermost = self.record is self.file.root
-        if not self.record["done"]:
-            self.record.update(state=None, done=True, rows=np.array(self.history.rows))
-            if found is not None:
-                self.record.update(found=found.tree(), inner=[])
-            if outermost:
-                self._write()
-        if outermost:
-            self.file.lock.release()
-        return found
 
     def _write(self) -> None:
         assert self.file is not None

@@ -75,7 +75,7 @@ def asked(n, rng):
 def solved(batch, features, rho, lam=0.3):
     dual = Dual(batch, features, Entropy.of(batch, rho), Regulariser.of(features.d, lam))
     oracle = ms.oracle.resolve(None, batch)
-    last = minimise(likelihood(dual, routine(dual.entropy), Serial(), oracle), Loop(1e-12))
+    last = minimise(likelihood(dual, routine(dual.entropy), Serial(), oracle), Loop(tol=1e-12))
     return dual, last.theta, last.tau
 
 
@@ -97,7 +97,7 @@ def test_the_sandwich_is_its_formula(rng):
     structure = ms.BipartiteMatching(6)
     dual = problem(structure, 3, rng, target=[rng.permutation(6) for _ in range(2)])
     oracle = ms.oracle.resolve(None, dual.batch)
-    last = minimise(likelihood(dual, routine(dual.entropy), Serial(), oracle), Loop(1e-12))
+    last = minimise(likelihood(dual, routine(dual.entropy), Serial(), oracle), Loop(tol=1e-12))
     theta, tau, weight = last.theta, last.tau, dual.batch.weight
     each = [respond(dual, m, tau, ()) for m in range(2)]
     inverse = np.linalg.inv(sum(w * one.hessian for w, one in zip(weight, each, strict=True)))

@@ -53,8 +53,8 @@ def test_the_first_cause_ends_a_fit(limits, rounds, short):
 
 def test_the_better_proof_of_two_methods_is_kept():
     loop = Loop(tol=0.0, rounds=9)
-    first = halving(loop.inside("one", after=None), stuck=2)
-    worse = halving(loop.inside("other", after=first), stuck=0, first=0.9)
+    first = halving(Loop(loop, "one", after=None), stuck=2)
+    worse = halving(Loop(loop, "other", after=first), stuck=0, first=0.9)
     found = loop.better(first, worse)
     assert found.gap == 0.25
     assert found.theta[0] == 0.25

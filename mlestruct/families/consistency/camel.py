@@ -128,7 +128,7 @@ class Camel(Learns):
     def each(self, batch: Batch[Any], features: Features) -> list[Linearisation]:
         """Every round of a fit that no checkpoint keeps."""
         rounds: list[Linearisation] = []
-        loop = Loop.begin(None, self.name, **self.solver.limits)
+        loop = Loop(solver=self.solver)
         self._linearise(batch, features, loop, rounds)
         return rounds
 
@@ -188,27 +188,27 @@ class Camel(Learns):
         """One round's problem, from where the last one ended."""
         hard, none = self.regulariser is None, np.zeros(0)
         calls, asking = (0, 0.0) if last is None else (last.calls, last.asking)
-        limits = self.solver.limits | {"calls": loop.left(calls)}
+        left: Any = {"solver": self.solver, "calls": loop.left(calls)}
         messages = self._messages(dual)
         if messages is not None or not self.direct:
             if messages is not None:
                 engine = engine_of(self.solver.engine, self.solver.workers)
                 problem = likelihood(dual, messages, engine, oracle)
                 start = None if last is None else last.theta
-                found = minimise(problem, loop.inside("direct", **limits), start)
+                found = minimise(problem, Loop(loop, "direct", **left), start)
             elif hard or not self.consistent:
                 what = "hard moments have" if hard else "tables without consistency have"
                 raise ValueError(f"{what} no oracle; use route='direct'")
             else:
                 start = None if last is None else last.tau
-                found = self.solver.on(dual, oracle, loop.inside("frank_wolfe", **limits), start)
+                found = self.solver.on(dual, oracle, Loop(loop, "frank_wolfe", **left), start)
             calls, asking = calls + found.calls, asking + found.asking
             return Solved(
                 found.theta, none, found.tau.copy(), found.certificate, none, calls, asking
             )
         coupled, calls = Coupled(dual, self.consistent, not hard), calls + len(dual.batch)
         start = self._from_pieces(coupled, loop) if last is None else last.x
-        x = coupled.solve(start, loop.inside("coupled", tol=self.solver.tol, rounds=2000))
+        x = coupled.solve(start, Loop(loop, "coupled", tol=self.solver.tol, rounds=2000))
         theta, delta, tau = x[: coupled.d], x[coupled.d :], coupled.tau(x)
         if hard or not self.consistent or coupled.violation(x) > CONSISTENT:
             proof, theta = _by_duality(coupled, x, tau), coupled.attained(theta)
@@ -221,7 +221,7 @@ class Camel(Learns):
         if not self.consistent:
             return None
         pieces = Coupled(coupled.dual, False, coupled.ridge)
-        apart = pieces.solve(None, loop.inside("pieces", tol=0.0, rounds=2000))
+        apart = pieces.solve(None, Loop(loop, "pieces", tol=0.0, rounds=2000))
         return np.concatenate([apart, np.zeros(coupled.B.shape[0])])
 
     @property
