@@ -204,14 +204,17 @@ class Office:
             found[name] = [[value, counts[value]] for value in role_of(people[name])[1]]
         return {name: codes for name, codes in found.items() if codes}
 
+    @cached_property
+    def _cohort_of(self) -> list[Any]:
+        """Everybody's cohort, as it is written."""
+        people, name = self.tables.get("people"), self.settings.cohort
+        there = people is not None and name in people.names
+        return [*map(written, people.listed(name))] if there and people and name else []
+
     @property
     def cohorts(self) -> list[str]:
         """The cohorts as text, in their order."""
-        people, name = self.tables.get("people"), self.settings.cohort
-        if people is None or not name or name not in people.names:
-            return []
-        known = {value for value in people.listed(name) if value is not None}
-        return [str(written(value)) for value in sorted(known)]
+        return [str(value) for value in sorted({*self._cohort_of} - {None})]
 
     @property
     def planned(self) -> str | None:
@@ -222,77 +225,73 @@ class Office:
     @property
     def unpaired(self) -> str | None:
         """The last cohort, if nobody of it shares with anybody yet."""
-        people, cohorts, name = self.named("people"), self.cohorts, self.settings.cohort
-        if len(cohorts) < 2 or name is None:
+        if len(self.cohorts) < 2:
             return None
-        known = map(written, people.rows(np.unique(self._paired)).listed(name))
-        return None if cohorts[-1] in map(str, known) else cohorts[-1]
+        known = {str(self._cohort_of[row]) for row in self._paired.ravel()}
+        return None if self.cohorts[-1] in known else self.cohorts[-1]
 
     def of_cohorts(self, only: Sequence[str]) -> Table:
         """The people of some cohorts."""
         people, cohort = self.named("people"), self.settings.cohort
         if cohort is None:
             raise ValueError("only= needs a cohort, and there is none: name its column by cohort=")
-        values = [str(written(value)) for value in people.listed(cohort)]
-        unknown = next((value for value in only if value not in values), None)
+        unknown = next((value for value in only if value not in self.cohorts), None)
         if unknown is not None:
-            known = ", ".join(sorted(set(values)))
-            raise ValueError(f"nobody has {cohort} {unknown}; there are {known}")
-        return people.rows([value in only for value in values])
+            raise ValueError(f"nobody has {cohort} {unknown}; there are {', '.join(self.cohorts)}")
+        return people.rows([str(value) in only for value in self._cohort_of])
 
     @cached_property
     def parts(self) -> tuple[Table, Table]:
         """(whom to learn from, whom to pair up) of a project."""
-        people, told = self.named("people"), self.settings
+        people, later = self.named("people"), []
         if "new" in self.choices.files:
             return people, self.named("new")
-        if told.cohort:
-            own = [str(written(one)) for one in people.listed(told.cohort)]
-            later = np.array([one == self.planned for one in own], dtype=bool)
+        if self.settings.cohort:
+            later = [str(value) == self.planned for value in self._cohort_of]
         else:
-            later = np.ones(len(people), dtype=bool)
-            later[np.unique(self._paired)] = False
-        if not later.any():
+            later = (~np.isin(np.arange(len(people)), self._paired)).tolist()
+        if not any(later):
             raise ValueError(
                 "nobody is left to be paired up: drop the new people, or choose a year"
             )
-        if later.all():
+        if all(later):
             raise ValueError("nobody is left to learn from: everybody is to be paired up")
-        return people.rows(~later), people.rows(later)
+        return people.rows([not one for one in later]), people.rows(later)
+
+    @property
+    def _named(self) -> bool:
+        """Whether somebody said whom to pair up."""
+        return self.choices.planned is not None or "new" in self.choices.files
 
     @cached_property
     def known(self) -> Table:
         """Whom to learn from, or to judge by: those named, else all but whom to pair up."""
         if self.only is not None:
             return self.of_cohorts(self.only)
-        alone = self.command and (self.choices.planned is None or "new" in self.choices.files)
-        return self.named("people") if alone else self.parts[0]
+        whole = self.command and (self.choices.planned is None or "new" in self.choices.files)
+        return self.named("people") if whole else self.parts[0]
 
     @property
     def skipped(self) -> list[str]:
         """The cohorts that were learned from and that nobody named: they are not planned."""
-        named = self.only is not None or self.choices.planned or "new" in self.choices.files
-        known = () if self.own is None or named else self.own.cohorts_
+        known = () if self.own is None or self.only or self._named else self.own.cohorts_
         return [cohort for cohort in self.cohorts if cohort in known]
 
     @cached_property
     def people(self) -> Table:
         """Whom to pair up: those named, else the project's, else those not learned from."""
-        if self.only is not None:
-            found = self.of_cohorts(self.only)
-        elif self.own is None or self.choices.planned or "new" in self.choices.files:
-            found = self.parts[1]
-        elif skipped := self.skipped:
-            fresh = [cohort for cohort in self.cohorts if cohort not in skipped]
-            if not fresh:
-                raise ValueError(
-                    f"nobody is left to pair up: who shares is known of {self.settings.cohort} "
-                    f"{', '.join(skipped)}, and was learned from; to pair people up all the same, "
-                    "name theirs by only="
-                )
-            found = self.of_cohorts(fresh)
+        skipped = self.skipped
+        fresh = [cohort for cohort in self.cohorts if cohort not in skipped]
+        if skipped and not fresh:
+            raise ValueError(
+                f"nobody is left to pair up: who shares is known of {self.settings.cohort} "
+                f"{', '.join(skipped)}, and was learned from; to pair people up all the same, "
+                "name theirs by only="
+            )
+        if self.only is not None or skipped:
+            found = self.of_cohorts(fresh if self.only is None else self.only)
         else:
-            found = self.named("people")
+            found = self.parts[1] if self.own is None or self._named else self.named("people")
         return found.without_rows_of([self.settings.id], self.left) if self.left else found
 
     @property
@@ -305,11 +304,9 @@ class Office:
         told, people = self.settings, self.known
         if not told.shares or (told.way == "partners" and len(set(told.shares)) < 2):
             raise ValueError("choose the columns that say who shared")
-        names = (*ASKED, *ALLOWED, "id", "cohort", "same", "mix", "no_answer", "protected")
-        asked: Json = {name: getattr(told, name) for name in (*names, told.way)}
-        if self.choices.settings is None:
-            asked["ignore"] = told.ignore
-        else:
+        names = ("id", "cohort", "same", "mix", "no_answer", "protected", "ignore")
+        asked: Json = {name: getattr(told, name) for name in (*ASKED, *ALLOWED, *names, told.way)}
+        if self.choices.settings is not None:
             several = told.cohort and len(set(people.listed(told.cohort))) > 1
             asked["alpha"] = ALPHAS if several else ALPHA
             asked["protected"] = [n for n in told.protected if n in told.asked]

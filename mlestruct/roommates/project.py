@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +35,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {  # the first is proposed
     "unknown": ("refuse", "neutral"),
     "larger": ("refuse", "leave_out"),
 }
-BY_COLUMN = ("no_answer", "spelled")
 LOCKS = ("require", "fixed")
 HEADINGS = {**dict.fromkeys(LOCKS, "lock"), "forbid": "apart"}
 HEADINGS |= {"together": "together", "left": "left"}
@@ -85,23 +84,12 @@ class Settings:
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Self:
         """From a request or a file: names and lists of names, nothing else."""
-        usual, made = vars(cls()), dict(asked)
-        for name, value in asked.items():
-            if name not in usual:
-                raise ValueError(f"unknown role {name!r}; there are {', '.join(usual)}")
-            fits, words = isinstance(value, dict), "a list of codes by column"
-            if name in SINGLE:
-                fits, words, made[name] = isinstance(value, str | None), "a name", value or None
-            elif name in ALLOWED:
-                fits, words = value in ALLOWED[name], f"one of {', '.join(ALLOWED[name])}"
-            elif isinstance(usual[name], tuple):
-                made[name] = _names(value, name)
-            if not fits and not isinstance(usual[name], tuple):
-                raise ValueError(f"{name} is {words}, not {value!r}")
-        if not made.get("id"):
+        asked = {n: v for n, v in asked.items() if v not in (None, "")}
+        checked(asked, ROLES, "a project")
+        if "id" not in asked:
             raise ValueError("choose the column that holds the ids of people")
-        codes = made.get("no_answer", {})
-        return cls(**made | {"no_answer": {name: _names(codes[name], name) for name in codes}})
+        made: Any = {n: tuple(v) if isinstance(v, list) else v for n, v in asked.items()}
+        return cls(**made)
 
     @property
     def way(self) -> str:
@@ -156,10 +144,44 @@ class Settings:
         return replace(self, **more)
 
 
-def _names(value: Any, what: str) -> tuple[str, ...]:
-    if isinstance(value, (list, tuple)) and all(isinstance(name, str) for name in value):
-        return tuple(map(str, value))
-    raise ValueError(f"{what} is a list of names, not {value!r}")
+NAME, NAMES, TABLE = "a name", "a list of names", "a table"
+CHECKS: dict[str, Any] = {
+    NAME: str | int,
+    NAMES: list | tuple,
+    TABLE: Mapping,
+    "true or false": bool,
+    "anything": object,
+}
+MARKS = ("protected", "trust")
+BY_COLUMN = {"no_answer": NAMES, "spelled": TABLE}
+ROLES = {  # what settings say, and as what
+    **dict.fromkeys(SINGLE, NAME),
+    **dict.fromkeys((*WAYS, *LISTED), NAMES),
+    **dict.fromkeys((*BY_COLUMN, "fit"), TABLE),
+    **ALLOWED,
+}
+COLUMN = {"role": (*ASKED, "ignore"), **BY_COLUMN, **dict.fromkeys(MARKS, "true or false")}
+ENTRIES = {  # of each part of the first file
+    "tables": dict.fromkeys((*KINDS, *READING, "id", "names"), NAME) | dict.fromkeys(WAYS, NAMES),
+    "dropped": dict.fromkeys(KINDS, NAME),
+    "groups": {"cohort": NAME, "same": NAMES, "differ": NAMES, "plan": NAME},
+    "columns": None,
+    "fit": None,
+}
+
+
+def checked(found: Mapping[str, Any], known: Mapping[str, Any], where: str) -> None:
+    """ValueError where an entry is none that is known, or of another kind."""
+    for name, value in found.items():
+        if name not in known:
+            raise ValueError(f"{where} has {name!r}; expected {', '.join(sorted(known))}")
+        kind = known[name]
+        one_of = isinstance(kind, tuple)
+        parts = value if kind == NAMES and isinstance(value, (list, tuple)) else ()
+        fits = value in kind if one_of else isinstance(value, CHECKS[kind])
+        if not fits or not all(isinstance(part, str) for part in parts):
+            words = f"one of {', '.join(kind)}" if one_of else kind
+            raise ValueError(f"{where}: {name} is {words}, not {value!r}")
 
 
 class Decided(NamedTuple):
@@ -270,72 +292,46 @@ class Project:
         return self.folder / file.kept
 
 
-ENTRIES = {  # of each part of the first file
-    "tables": {*KINDS, *READING, "id", "names", *WAYS},
-    "dropped": {*KINDS},
-    "groups": {"cohort", "same", "differ", "plan"},
-    "columns": None,
-    "fit": None,
-}
-
-
 def _read(found: Mapping[str, Any], people: Mapping[str, Any], folder: Path) -> Choices:
     """Choices from what is in the files."""
-    _only(found, set(ENTRIES), "the file")
+    checked(found, dict.fromkeys(ENTRIES, TABLE), "the file")
     parts = {name: dict(found.get(name, {})) for name in ENTRIES}
     for name, known in ENTRIES.items():
-        _only(parts[name], known, f"[{name}]")
-    tables, groups, columns = parts["tables"], parts["groups"], parts["columns"]
+        checked(parts[name], known or dict.fromkeys(parts[name], "anything"), f"[{name}]")
+    tables, groups, fit = parts["tables"], parts["groups"], parts["fit"]
     files = {}
     for kind in [kind for kind in KINDS if kind in tables]:
-        before, mark, after = _text(tables[kind]).rpartition("#")
+        before, mark, after = tables[kind].rpartition("#")
         sheet = bool(mark) and (folder / before).exists()
         kept = before if sheet else tables[kind]
         files[kind] = Dropped(kept, parts["dropped"].get(kind, ""), after if sheet else None)
-    asked: dict[str, Any] = {n: tables[n] for n in ("id", "names", *WAYS) if n in tables}
-    asked |= {"cohort": groups.get("cohort"), "same": groups.get("same", [])}
-    asked |= {"mix": groups.get("differ", []), "no_answer": {}, "spelled": {}}
-    for name, told in columns.items():
-        _only(told, {"role", *BY_COLUMN, "protected", "trust"}, f"[columns.{name}]")
-        role = told.get("role", "ignore")
-        if role not in (*ASKED, "ignore"):
-            raise ValueError(
-                f"[columns.{name}]: a role is {', '.join(ASKED)} or ignore, not {role!r}"
-            )
-        marks = [mark for mark in ("protected", "trust") if told.get(mark)]
-        for entry in [*([role] if "role" in told else []), *marks]:
+    asked: dict[str, Any] = {n: tables[n] for n in ("names", *WAYS) if n in tables}
+    asked |= {"id": tables.get("id", Settings.id), "cohort": groups.get("cohort")}
+    asked |= {"same": groups.get("same", []), "mix": groups.get("differ", [])}
+    asked |= {name: fit.pop(name) for name in ALLOWED if name in fit}
+    for name, told in parts["columns"].items():
+        checked(told, COLUMN, f"[columns.{name}]")
+        marks = [mark for mark in MARKS if told.get(mark)]
+        for entry in [*([told["role"]] if "role" in told else []), *marks]:
             asked.setdefault(entry, []).append(name)
         for entry in [entry for entry in BY_COLUMN if entry in told]:
-            asked[entry][name] = told[entry]
-    asked |= {name: parts["fit"].pop(name) for name in ALLOWED if name in parts["fit"]}
-    said = columns or groups or "id" in tables
-    settings = Settings.of({"id": Settings.id, **asked, "fit": parts["fit"]}) if said else None
+            asked.setdefault(entry, {})[name] = told[entry]
+    said = parts["columns"] or groups or "id" in tables
+    settings = Settings.of(asked | {"fit": fit}) if said else None
     reading = {name: tables[name] for name in READING if name in tables}
     planned = str(groups["plan"]) if "plan" in groups else None
     return Choices(files, settings, planned, tuple(_decisions(people)), reading)
 
 
-def _only(found: Mapping[str, Any], known: Collection[str] | None, where: str) -> None:
-    strange = next((name for name in found if known is not None and name not in known), None)
-    if strange is not None:
-        raise ValueError(f"{where} has {strange!r}; expected {', '.join(sorted(known or ()))}")
-
-
 def _decisions(people: Mapping[str, Any]) -> Iterable[Decided]:
-    _only(people, set(HEADINGS.values()), "the file of people")
+    checked(people, dict.fromkeys(HEADINGS.values(), "anything"), "the file of people")
     for kind in ("require", "forbid", "together", "left"):
         heading = HEADINGS[kind]
         for part in people.get(heading, []):
-            _only(part, {"who", "room", "reason"}, f"[[{heading}]]")
-            room = _text(part["room"]) if "room" in part else None
-            who = _names([*part["who"]], f"[[{heading}]] who")
-            yield Decided("fixed" if room else kind, who, room, _text(part.get("reason", "")))
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise TypeError(f"{value!r} is no text")
+            checked(part, {"who": NAMES, "room": NAME, "reason": NAME}, f"[[{heading}]]")
+            room = part.get("room")
+            who = tuple(part["who"])
+            yield Decided("fixed" if room else kind, who, room, part.get("reason", ""))
 
 
 def _document(made: Choices) -> dict[str, Any]:
@@ -349,8 +345,8 @@ def _document(made: Choices) -> dict[str, Any]:
         return found
     tables |= {"id": told.id, "names": told.names, told.way: [*told.shares]}
     columns: dict[str, dict[str, Any]] = {}
-    for role in (*ASKED, "ignore", "protected", "trust"):
-        entry = {role: True} if role in ("protected", "trust") else {"role": role}
+    for role in (*ASKED, "ignore", *MARKS):
+        entry = {role: True} if role in MARKS else {"role": role}
         for name in getattr(told, role):
             columns.setdefault(name, {}).update(entry)
     for role in BY_COLUMN:

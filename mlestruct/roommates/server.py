@@ -35,7 +35,7 @@ from mlestruct.roommates.project import (
     Settings,
 )
 from mlestruct.roommates.report import HERE, STYLE, rendered
-from mlestruct.roommates.words import PAGE, percent
+from mlestruct.roommates.words import PAGE
 
 HOST = "127.0.0.1"
 HTML, TEXT = "text/html; charset=utf-8", "text/plain; charset=utf-8"
@@ -87,7 +87,7 @@ class Session:
         self._office: Office | None = None
         self._fit = threading.Thread()
         self._began, self._fault = 0.0, ""
-        self._progress: Json = {"round": 0, "relative": None}
+        self._round = 0
         self._before: list[Decisions] = []  # the last changes can be taken back
         self._asked: tuple[Json, Office] | None = None
 
@@ -109,7 +109,8 @@ class Session:
                 self._shown = overview(self.office(), self._learning)
             finally:
                 self._turn.release()
-        return {**self._shown, **self._progress} | {
+        return self._shown | {
+            "round": self._round,
             "undo": bool(self._before),
             "running": self._learning,
             "seconds": time.monotonic() - self._began,
@@ -119,7 +120,7 @@ class Session:
 
     def page(self, fault: str = "") -> bytes:
         """The page, with why the last request was refused."""
-        known = {"style": STYLED, "accepted": ",".join(ENDINGS), "percent": percent, "words": PAGE}
+        known = {"style": STYLED, "accepted": ",".join(ENDINGS), "words": PAGE}
         return rendered("page.html", **known, **self.state(fault)).encode()
 
     @contextmanager
@@ -176,11 +177,8 @@ class Session:
             if old.settings is not None:
                 gone = [name for name, _ in office.columns_gone]
                 new = new.with_those(old.settings.keeping(gone.__contains__))
-            people, said = office.tables.get("people"), {*new.uses(), *new.shares}
-            rest = [n for n in people.names if n not in said] if people else []
-            new = replace(new, ignore=(*new.ignore, *rest))
             self._keep(replace(old, settings=new, planned=planned or None))
-            self._began, self._progress = time.monotonic(), {"round": 0, "relative": None}
+            self._began, self._round = time.monotonic(), 0
             self._fit = threading.Thread(target=self._learn, args=(self.office(),), daemon=True)
             self._fit.start()
 
@@ -190,11 +188,9 @@ class Session:
         except Exception as error:
             self._fault = str(error) or type(error).__name__
 
-    def _told(self, state: Any) -> None:
+    def _told(self, _: object) -> None:
         """A round of the fit, for whoever asks how far it is."""
-        relative = state.certificate.relative
-        known = relative if 0.0 <= relative < 1.0 else None
-        self._progress = {"round": self._progress["round"] + 1, "relative": known}
+        self._round += 1
 
     @contextmanager
     def planned(self) -> Iterator[Office]:

@@ -243,7 +243,7 @@ def test_a_rule_that_leaves_no_plan_is_not_kept(planned) -> None:
         ("cost", {"kind": "swap", "who": ["0", "1"]}, "nobody who is planned has id '0'"),
         ("change", {"lock": "nobody"}, "nobody who is planned has id 'nobody'"),
         ("sheet", {"kind": "cats", "sheet": "1"}, "no file of 'cats'"),
-        ("learn", {"id": "id", "tidy": "1"}, "unknown role 'tidy'"),
+        ("learn", {"id": "id", "tidy": "1"}, "a project has 'tidy'"),
         ("learn", {"id": ""}, "choose the column that holds the ids"),
         ("learn", {"id": "id", "missing": "?"}, "missing is one of neutral, refuse"),
         ("let_go", {"words": "that"}, "no such decision: that"),
