@@ -254,7 +254,7 @@ def tied_contrasts(
     unit, found = np.eye(K), list[Named]()
     shared: Any = np.zeros((0, 0))
     if edges:
-        shared = sp.block_diag([table_spread(kind, K)] * len(edges))
+        shared = sp.block_diag([table_spread(kind, K)] * len(edges), format="csr")
 
     def add(name: str, *placed: tuple[int, Array]) -> None:
         """Keep tables at these rows, in the weights; not of nothing, nor a multiple of another."""
