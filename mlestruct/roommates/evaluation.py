@@ -108,140 +108,81 @@ class Evaluation(Shown):
 def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> Evaluation:
     """Areas are averaged over cohorts, weighted by their pairs."""
     tops = [as_count(k, "top", least=1) for k in listed(tops)]
-    ranked = [_ranks(held) for held in groups]
-    people = sum(len(rank) for rank in ranked)
-    areas = {
-        "marginal": _areas(groups, [held.pairing.tau for held in groups]),
-        "score": _areas(groups, [held.score for held in groups]),
-        "logistic": _areas(groups, [held.logistic for held in groups]),
-        "random": Area(0.5, np.zeros(people // 2)),
-    }
-    own = areas["marginal"]
-    leads = {n: Area(own.area - areas[n].area, own.pull - areas[n].pull) for n in RULES}
-    hits = {k: np.concatenate([_by_pair(r <= k, h.partner)
-                               for r, h in zip(ranked, groups, strict=True)])
-            for k in tops}  # fmt: skip
-    came_true = [np.zeros(len(held.score)) for held in groups]
-    for hit, held in zip(came_true, groups, strict=True):
-        hit[held.pairing.structure.graph.index(_pairs(held.partner))] = 1.0
+    sizes = np.array([len(held.partner) for held in groups])
+    first, people = np.cumsum(sizes) - sizes, int(sizes.sum())
+    partner = np.concatenate([h.partner + at for h, at in zip(groups, first, strict=True)])
+    ends = [h.pairing.structure.ends + at for h, at in zip(groups, first, strict=True)]
+    low, high = np.concatenate(ends).T
+    true = partner[low] == high
+    group = np.repeat(np.arange(len(groups)), [len(part) for part in ends])
+    numbers: dict[Any, int] = {}
+    own = [numbers.setdefault(h.pairing.group.key[:1], len(numbers)) for h in groups]
+    cohort = np.array(own)[group]
+    tau, score, baseline = (
+        np.concatenate(parts)
+        for parts in zip(*((h.pairing.tau, h.score, h.logistic) for h in groups), strict=True)
+    )
+    values = {"marginal": tau, "score": score, "logistic": baseline, "random": 0.0 * tau}
+    areas, pulls = dict.fromkeys(values, 0.0), {name: np.zeros(len(tau)) for name in values}
+    for name, value in values.items():
+        for number in range(len(numbers)):
+            mine = cohort == number
+            area, pull = _area(value[mine], true[mine], low[mine], high[mine])
+            share = 2.0 * len(pull) / people
+            areas[name] += share * area
+            pulls[name][mine & true] = share * pull
+    errors = {name: _error(pull[true]) for name, pull in pulls.items() if name != "random"}
+    mean = np.zeros(people)
+    mean[low[true]] = mean[high[true]] = tau[true]  # of everybody's own pair
+    rank = np.full(people, 0.5)
+    for end in (low, high):  # a tie counts half, and everybody's own pair is one
+        ahead = (tau > mean[end]) + 0.5 * (tau == mean[end])
+        rank += np.bincount(end, ahead, people)
+    hits = {k: np.mean([rank[end[true]] <= k for end in (low, high)], axis=0) for k in tops}
+    others = np.repeat(sizes - 1, sizes)
     return Evaluation(
-        auc={name: found.area for name, found in areas.items()},
-        auc_error={name: found.error for name, found in areas.items() if name != "random"},
-        auc_lead={name: lead.area for name, lead in leads.items()},
-        auc_lead_error={name: lead.error for name, lead in leads.items()},
+        auc=areas,
+        auc_error=errors,
+        auc_lead={name: areas["marginal"] - areas[name] for name in RULES},
+        auc_lead_error={name: _error((pulls["marginal"] - pulls[name])[true]) for name in RULES},
         top={k: float(hit.mean()) for k, hit in hits.items()},
-        top_error={k: _mean_error(hit) for k, hit in hits.items()},
-        top_random={
-            k: sum(len(r) * min(1.0, k / (len(r) - 1)) for r in ranked) / people for k in tops
+        top_error={
+            k: float(hit.std(ddof=1) / np.sqrt(len(hit))) if len(hit) > 1 else float("nan")
+            for k, hit in hits.items()
         },
-        calibration=Calibration.of(
-            np.concatenate([held.pairing.tau for held in groups]),
-            np.concatenate(came_true),
-            bins=8,
-            unit=np.repeat(np.arange(len(groups)), [len(hit) for hit in came_true]),
-            rare=True,
-        ),
+        top_random={k: float(np.minimum(1.0, k / others).mean()) for k in tops},
+        calibration=Calibration.of(tau, true.astype(float), bins=8, unit=group, rare=True),
         pairs=people // 2,
         learned=sum(held.learned for held in groups),
         notes=notes,
-    )  # fmt: skip
+    )
 
 
-class Area(NamedTuple):
-    """An area under the curve, and how far each true pair with its two people pulls it."""
-
-    area: float
-    pull: Array
-
-    @property
-    def error(self) -> float:
-        """The infinitesimal jackknife's standard error; NaN of a single pair."""
-        n = len(self.pull)
-        return float(np.sqrt(n / (n - 1) * (self.pull**2).sum())) if n > 1 else float("nan")
-
-
-def _mean_error(values: Array) -> float:
-    n = len(values)
-    return float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-
-
-def _by_pair(values: NDArray[Any], partner: Ints) -> Array:
-    """The mean over both people of every pair."""
-    low, high = _pairs(partner).T
-    return np.asarray((values[low].astype(float) + values[high]) / 2.0)
-
-
-def _areas(groups: Sequence[Held], values: Sequence[Array]) -> Area:
-    """The mean of the cohorts' areas under the curve, weighted by their pairs."""
-    cohorts: dict[Any, list[int]] = {}
-    for k, held in enumerate(groups):
-        cohorts.setdefault(held.pairing.group.key[:1], []).append(k)
-    total = sum(len(held.partner) for held in groups) // 2
-    mean, pulls = 0.0, []
-    for members in cohorts.values():
-        found = _area([groups[k] for k in members], [values[k] for k in members])
-        share = len(found.pull) / total
-        mean += share * found.area
-        pulls.append(share * found.pull)
-    return Area(mean, np.concatenate(pulls))
-
-
-def _area(groups: Sequence[Held], values: Sequence[Array]) -> Area:
-    """Of one cohort: Σ of true pairs over Σ of other pairs, each weighed by its pairs' weights.
+def _area(value: Array, true: NDArray[np.bool_], low: Ints, high: Ints) -> tuple[float, Array]:
+    """The area under the curve of a cohort's pairs, and how far each true pair pulls it.
 
     The area is a ratio of sums in which a true pair's weight stands for itself, and for its two
     people in the other pairs: the slopes by these weights are what it pulls.
     """
-    places = [held.pairing.structure.graph.index(_pairs(held.partner)) for held in groups]
-    true = np.concatenate([value[place] for value, place in zip(values, places, strict=True)])
-    every = np.concatenate(list(values))
-    others = len(every) - len(true)
+    seen, others = value[true], int((~true).sum())
     if not others:
-        return Area(0.5, np.zeros(len(true)))
-    below, less = _orders(every, true)
-    above = (less - _orders(true, true)[1]) / others
-    mean = float(above.mean())
-    pulls, done, first = [], 0, 0
-    for held, value, place in zip(groups, values, places, strict=True):
-        n = len(place)
-        lost = 1.0 - below[first : first + len(value)] / len(true) - mean
-        lost[place] = 0.0
-        low, high = held.pairing.structure.ends.T
-        people = np.bincount(low, lost, 2 * n) + np.bincount(high, lost, 2 * n)
-        a, b = _pairs(held.partner).T
-        own = (above[done : done + n] - mean) / len(true)
-        pulls.append(own + (people[a] + people[b]) / others)
-        done, first = done + n, first + len(value)
-    return Area(mean, np.concatenate(pulls))
+        return 0.5, np.zeros(len(seen))
+    above = (_below(seen, value) - _below(seen, seen)) / others
+    area = float(above.mean())
+    lost = np.where(true, 0.0, 1.0 - _below(value, seen) / len(seen) - area)
+    size = int(high.max()) + 1
+    people = np.bincount(low, lost, size) + np.bincount(high, lost, size)
+    return area, (above - area) / len(seen) + (people[low[true]] + people[high[true]]) / others
 
 
-def _orders(every: Array, true: Array) -> tuple[Array, Array]:
-    """(how many of ``true`` are below each of all, how many of all are below each of ``true``).
-
-    Ties count half. Only ``true`` is sorted: O(all · log true).
-    """
-    ordered = np.sort(true)
-    left = np.searchsorted(ordered, every)
-    right, last = left.copy(), len(ordered) - 1
-    tied = ordered[np.minimum(left, last)] == every
-    right[tied] = np.searchsorted(ordered, every[tied], "right")
-    place = np.searchsorted(ordered, true, "left")
-    size = len(true) + 1
-    less, most = (np.bincount(n, minlength=size).cumsum()[place] for n in (right, left))
-    return (left + right) / 2.0, (less + most) / 2.0
+def _below(values: Array, among: Array) -> Array:
+    """How many of ``among`` are below each value; ties count half."""
+    ordered = np.sort(among)
+    ends = (ordered.searchsorted(values, side) for side in ("left", "right"))
+    return np.asarray(sum(ends) / 2.0)
 
 
-def _pairs(partner: Ints) -> Ints:
-    people = np.arange(len(partner))
-    return np.stack([people, partner], axis=1)[people < partner]
-
-
-def _ranks(held: Held) -> NDArray[np.float64]:
-    """Where everybody's partner stands among the others by probability, ties shared."""
-    people = np.arange(len(held.partner))
-    ranks = np.empty(len(people))
-    for person in people:
-        tau = np.delete(held.pairing.at(person, people)[1], person)
-        true = held.pairing.at(person, held.partner[person])[1]
-        ranks[person] = (tau > true).sum() + 0.5 * ((tau == true).sum() + 1)
-    return ranks
+def _error(pull: Array) -> float:
+    """The infinitesimal jackknife's standard error of a sum; NaN of a single pair."""
+    n = len(pull)
+    return float(np.sqrt(n / (n - 1) * (pull**2).sum())) if n > 1 else float("nan")
