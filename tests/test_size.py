@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8250, r".*/native/|.*\.(cpp|h)$"),
+    "native": (8013, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
         4162,
@@ -36,7 +36,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2531, r"mlestruct/estimators/"),
-    "families": (1702, r"mlestruct/families/"),
+    "families": (1793, r"mlestruct/families/"),
     "extras": (1587, r"mlestruct/"),
 }
 RAW = {"tests": 33919, "benchmarks": 7729}  # all lines, blank ones and comments included

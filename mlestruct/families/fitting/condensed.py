@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import solveh_banded
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.errors import Unserved
-from mlestruct.inference.mean_field import compiled as plan
+from mlestruct.inference.layouts import neighbours
 from mlestruct.inference.routine import Beliefs, Routine
-from mlestruct.native._door import CondensedPoints, step_condensed
 from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints, as_numbers, kept
 from mlestruct.structures.entropy import Rho, counting_numbers
@@ -120,39 +120,135 @@ class LocalPolytope:
     """A graph as steps need it, and the constraints of tables: A b = d.
 
     Rows of A are the states of all slots: a factor's sum less the variable's marginal. ``even`` has
-    uniform tables, which begin at ``tables``. Variables take turns such that the systems of steps
-    are narrow bands: ``begin`` says where each one's unknowns are.
+    uniform tables, which begin at ``tables``.
+
+    Each variable's likeliest state follows from its others: with a rare one in its place small
+    differences of large numbers would decide. Steps therefore turn the states, the likeliest last.
+    A table follows from the sums z of its entries with every other state, its rows. As a
+    distribution 1 / curve has a covariance C of what indicates them; times its mass, z less their
+    means costs ½ zᵀ C⁻¹ z. Variables take turns such that the systems left are narrow bands.
     """
 
     def __init__(self, graph: FactorGraph) -> None:
-        self.plan, interior = plan(graph), graph.interior()
+        interior = graph.interior()
         assert interior is not None
-        self.even, self.A = interior, graph.constraints().A[graph.n_nodes :]
+        n, cards, start, scope = graph.n_nodes, graph.cards, graph.node_start, graph.scope
+        self.even, self.A = interior, graph.constraints().A[n:]
         self.transposed = sp.csr_array(self.A.T)
-        self.tables = np.concatenate([graph.node_start[:-1], graph.table_start[:-1]])
-        n, near, start = graph.n_nodes, self.plan.near, self.plan.near_start
-        beside = sp.csr_array((np.ones(len(near)), near, start), shape=(n, n))
-        order, each = reverse_cuthill_mckee(beside, symmetric_mode=True), graph.cards - 1
-        self.begin = np.empty(n, dtype=np.int64)
-        self.begin[order] = np.cumsum(each[order]) - each[order]
-        last = self.begin + each - 1
-        apart = np.repeat(last, np.diff(start)) - self.begin[near]
-        self.width = int(max(apart.max(initial=0), each.max()))
+        self.tables = np.concatenate([start[:-1], graph.table_start[:-1]])
+        self.nodes, self.start = int(start[-1]), start[:-1]
+        own = np.arange(self.nodes)
+        self.node = np.repeat(np.arange(n), cards)
+        self.state, self.last = own - start[self.node], start[1:] - 1
+        free = self.state < cards[self.node] - 1
+        self.free = np.flatnonzero(free)
+        # The coordinate that takes a place where states are turned: linear in the turned states.
+        entry, below, slot = graph.below
+        strides = np.append(np.ones(self.nodes, int), graph.strides[slot])
+        places = np.append(own, entry), np.append(own, below)
+        self.turn = sp.csr_array((strides, places), (graph.size, self.nodes))
+        self.factor_of = graph.table_of[self.nodes :] - n
+        self.firsts = graph.table_start[:-1] - self.nodes
+        self.base = np.append(start[self.node], graph.table_start[self.factor_of])
+        # Rows: the states of slots but the last.
+        sizes, orders = cards[scope], np.diff(graph.scope_start)
+        factor = np.repeat(np.arange(graph.n_factors), orders)
+        place, of = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(scope)), sizes)
+        home = start[scope[of]] + np.arange(len(of)) - place[of]
+        rows = np.flatnonzero(free[home])
+        self.home, self.place, self.factor = home[rows], place[of[rows]], factor[of[rows]]
+        count, number = len(rows), np.cumsum(free[home]) - 1
+        ones = free[below]
+        each = number[(place[slot] + self.state[below])[ones]], entry[ones] - self.nodes
+        self.sums = sp.csr_array((np.ones(len(each[0])), each), (count, len(self.factor_of)))
+        owners = self.factor, np.arange(count)
+        self.owners = sp.csr_array((np.ones(count), owners), (graph.n_factors, count))
+        # Pairs of rows of one factor, in blocks of equal sizes.
+        pairs = sp.csr_array(self.owners.T @ self.owners)
+        pairs.sort_indices()
+        self.first, (self.one, self.other) = pairs.indptr[:-1], pairs.nonzero()
+        self.both = sp.csr_array(self.sums[self.one].multiply(self.sums[self.other]))
+        wide = np.diff(pairs.indptr)[self.one]
+        self.blocks = [np.flatnonzero(wide == k).reshape(-1, k, k) for k in np.unique(wide)]
+        self._number(graph)
+
+    def _number(self, graph: FactorGraph) -> None:
+        """Number the unknowns; find where parts of a system lie in its band, diagonal first."""
+        n, cards, count = graph.n_nodes, graph.cards, len(self.home)
+        near_start, near = neighbours(graph)
+        beside = sp.csr_array((np.ones(len(near)), near, near_start), shape=(n, n))
+        order = reverse_cuthill_mckee(beside, symmetric_mode=True)
+        begin = np.empty(n, dtype=np.int64)
+        begin[order] = np.cumsum(cards[order] - 1) - cards[order] + 1
+        at, size = begin[self.node] + self.state, len(self.free)
+        self.unknown, self.unknown_of = at[self.free], at[self.home]
+        alike = sp.coo_array((np.ones(size), (self.node[self.free], np.arange(size))), (n, size))
+        one, other = (alike.T @ alike).nonzero()
+        best, more = self.last[self.node[self.free[one]]], len(self.one)
+        i = np.concatenate([self.unknown_of[self.one], self.unknown[one], self.unknown])
+        j = np.concatenate([self.unknown_of[self.other], self.unknown[other], self.unknown])
+        part = np.concatenate([np.arange(more), more + best, more + self.free])
+        down = i >= j
+        self.width = int((i - j).max(initial=0)) + 1
+        spots = ((i - j) * size + j)[down], part[down]
+        room = self.width * size, more + self.nodes
+        self.band = sp.csr_array((np.ones(len(spots[0])), spots), room)
+        into = self.unknown_of, np.arange(count)
+        self.gather = sp.csr_array((np.ones(count), into), (size, count))
 
     def charge(self, price: Array) -> Any:
         """What each row's prices of constraints ask of every coordinate."""
         return (self.transposed @ price.T).T
 
-    def step(self, b: Array, slope: Array, curve: Array) -> tuple[Array, Array, Array]:
+    def step(self, b: Array, slope: Array, curve: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """The change of each row that minimises ½ Σ curve·Δ² + slope·Δ within the polytope.
 
-        Also by how much prices of constraints rise, and the smallest pivots.
+        Also by how much prices of constraints rise, and which rows are not convex.
         """
-        count, prices = len(b), self.A.shape[0]
-        found = np.empty(b.shape), np.zeros((count, prices)), np.empty(count)
-        points = CondensedPoints(count, b.shape[1], b, slope, curve)
-        step_condensed(self.plan, self.begin, self.width, points, *found)
-        return found
+        n, tables, columns = self.nodes, slice(self.nodes, None), np.arange(len(b))
+        top = np.maximum.reduceat(b[:, :n], self.start, axis=1)[:, self.node]
+        likely = np.where(b[:, :n] == top, self.state, n).T
+        likely = np.minimum.reduceat(likely, self.start, axis=0)
+        turned = self.state[:, None] + (self.state[:, None] >= likely[self.node])
+        turned[self.last] = likely
+        at = (self.base[:, None] + self.turn @ turned) * len(b) + columns
+        b, slope, curve = (np.ascontiguousarray(part.T).take(at) for part in (b, slope, curve))
+        # Tables are eliminated: what is left is quadratic in the sums of their rows.
+        weight, of = 1.0 / curve[tables], self.factor_of
+        pull, firsts = weight * slope[tables] - b[tables], self.firsts
+        mass, lack = np.add.reduceat(weight, firsts), 1.0 + np.add.reduceat(pull, firsts)
+        mean = (self.sums @ weight) / mass[self.factor]
+        goal = self.sums @ pull + b[self.home] - mean * lack[self.factor]
+        square = self.both @ weight
+        square -= mass[self.factor[self.one]] * mean[self.one] * mean[self.other]
+        for block in self.blocks:
+            square[block] = _inverse(square[block])
+        rise = np.add.reduceat(square * goal[self.other], self.first)
+        # One system per row in the variables' unknowns.
+        own, spare = self.node[self.free], 1.0 - np.add.reduceat(b[:n], self.start)
+        best, right = self.last[own], np.empty((len(self.free), len(columns)))
+        right[self.unknown] = slope[best] + curve[best] * spare[own] - slope[self.free]
+        right -= self.gather @ rise
+        bands = self.band @ np.concatenate([square, curve[:n]])
+        convex = np.ones(len(columns), dtype=bool)
+        for m in columns:
+            system = bands[:, m].reshape(self.width, -1)
+            try:
+                right[:, m] = solveh_banded(system, right[:, m], True, True, True, False)
+            except np.linalg.LinAlgError:
+                right[:, m], convex[m] = np.nan, False
+        # The changes of variables, and of the tables that follow.
+        change = np.zeros(b.shape)
+        change[self.free] = right[self.unknown]
+        change[self.last] = spare - np.add.reduceat(change[:n], self.start)
+        change[self.last[np.diff(self.start, append=n) == 1]] = 0.0
+        rise = np.add.reduceat(square * (goal + right[self.unknown_of])[self.other], self.first)
+        total = lack / mass - self.owners @ (mean * rise)
+        change[tables] = weight * (total[of] + self.sums.T @ rise - slope[tables])
+        delta, price = np.empty(b.shape), np.zeros((self.A.shape[0], len(columns)))
+        delta.ravel()[at] = change
+        price[self.place[:, None] + turned[self.home], columns] = rise
+        return np.ascontiguousarray(delta.T), price.T, convex
 
 
 class OptimaSearch:
@@ -191,13 +287,13 @@ class OptimaSearch:
         logs = np.log(np.maximum(self.b[rows], TINY))
         return self.weight[rows] * (logs + 1.0) - self.score[rows]
 
-    def step(self, rows: Ints, slope: Array, curve: Array) -> tuple[Array, Array]:
+    def step(self, rows: Ints, slope: Array, curve: Array) -> tuple[Array, NDArray[np.bool_]]:
         """Slopes less the prices of constraints give the same steps, with smaller roundings."""
         slope = np.ascontiguousarray(slope - self.ready.charge(self.price[rows]))
-        delta, price, least = self.ready.step(self.b[rows], slope, curve)
+        delta, price, convex = self.ready.step(self.b[rows], slope, curve)
         self.price[rows] += price
         self.left[rows] -= 1
-        return delta, least
+        return delta, convex
 
     def majorise(self, rows: Ints, most: int, near: float) -> None:
         """Steps by b log b ≤ b (log b₀ − 1) + b²/b₀, until no entry moves further than ``near``.
@@ -228,7 +324,7 @@ class OptimaSearch:
         lost = [rows[:0]]
         while len(rows := rows[self.left[rows] > 0]):
             b, before = self.b[rows], best[rows]
-            delta, least = self.step(rows, self.slope(rows), self.weight[rows] / b)
+            delta, convex = self.step(rows, self.slope(rows), self.weight[rows] / b)
             share = delta / b
             move, nodes = np.abs(share), self.nodes
             move[:, nodes] = np.abs(delta[:, nodes]) / np.maximum(b[:, nodes], FAINT)
@@ -242,7 +338,7 @@ class OptimaSearch:
             closer = moved < 0.5 * before
             best[rows] = np.where(closer, moved, before)
             since[rows] = np.where(closer, 0, since[rows] + 1)
-            failed = ~(least > 0.0) | ~(moved < 1e6) | (done & ~(self.gap[rows] <= PROVEN))
+            failed = ~convex | ~(moved < 1e6) | (done & ~(self.gap[rows] <= PROVEN))
             failed |= ~done & (since[rows] >= PATIENCE)
             lost.append(rows[failed])
             rows = rows[~done & ~failed]
@@ -288,6 +384,17 @@ class OptimaSearch:
         off = np.abs(price * (ready.A @ b.T).T).sum(axis=1)
         size = len(ready.tables) + 2 + np.abs(self.score[rows] * b).sum(axis=1)
         return np.asarray((gain.sum(axis=1) + off) / size)
+
+
+def _inverse(C: Array) -> Array:
+    """The inverses of positive matrices on axes 1 and 2 (Gauss-Jordan)."""
+    for k in range(C.shape[1]):
+        pivot, column = 1.0 / C[:, k, k], C[:, :, k].copy()
+        row = C[:, k] * pivot[:, None]
+        row[:, k], column[:, k], C[:, :, k], C[:, k] = pivot, 0.0, 0.0, 0.0
+        C -= column[:, :, None] * row[:, None]
+        C[:, k] = row
+    return C
 
 
 def _reach(change: Array) -> Array:
