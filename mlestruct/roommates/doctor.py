@@ -85,16 +85,6 @@ class Diagnosis:
     findings: list[Finding]
     settings: Settings = field(default_factory=Settings)
 
-    @property
-    def faults(self) -> list[Finding]:
-        """What is to be put right, or not understood."""
-        return [finding for finding in self.findings if finding.severity != "note"]
-
-    @property
-    def puzzles(self) -> list[Finding]:
-        """Why the tables are not understood."""
-        return [finding for finding in self.findings if finding.severity == "puzzle"]
-
     def __str__(self) -> str:
         return "\n".join(f"{'-' if f.severity == 'note' else '!'} {f.words}" for f in self.findings)
 

@@ -26,7 +26,7 @@ Cell = str | int | float | None
 """Text as written, a number that a workbook or frame holds as one, or None for a blank cell."""
 
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"  # zero-width characters, which str.strip() leaves
-WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,18})")
+WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17})")
 SIGN = re.compile("[\u2212\u2012\u2013](?=[0-9])")  # minus signs and dashes in front of a digit
 APART = "'\u2019\u00a0\u2009\u202f"  # part thousands and never are decimal marks: 1'234.5
 NUMBERS = {  # 1234,5e6 or ,5; 1.234,5, which has both marks, so it can be read in one way; 1'234,5
@@ -40,9 +40,9 @@ NUMBERS = {  # 1234,5e6 or ,5; 1.234,5, which has both marks, so it can be read 
 THOUSANDS = {mark: re.compile(rf"-?[1-9][0-9]{{0,2}}(?:[{mark}][0-9]{{3}})+") for mark in ".,"}
 
 
-def stripped(text: str) -> str:
-    """Without the blanks, of any kind, at both ends."""
-    text = text.strip()
+def bare_text(text: str) -> str:
+    """Without blanks of any kind at its ends, and with letters and their accents in one piece."""
+    text = unicodedata.normalize("NFC", text).strip()
     while text and (text[0] in INVISIBLE or text[-1] in INVISIBLE):
         text = text.strip(INVISIBLE).strip()
     return text
@@ -55,22 +55,17 @@ def written(cell: Cell) -> str | None:
     return None if cell is None else str(cell)
 
 
-def whole(cell: Cell) -> int | None:
-    """A whole number that reads back as written; ``007``, ``1.0`` and ``١٢`` are none."""
-    if isinstance(cell, str):
-        plain = WHOLE.fullmatch(cell) and cell != "-0" and abs(int(cell)) < 1 << 63
-        return int(cell) if plain else None
-    return cell if isinstance(cell, int) else None
-
-
 def number(cell: Cell, decimal: Decimal = ".") -> float | None:
     """The number that a cell spells in ASCII digits, with this decimal mark; else None.
 
-    Leading zeros and more than fifteen digits make a name, such as 007 or an account's number.
+    It is an integer where it reads back as written. Leading zeros make a name, such as 007, and so
+    do more than eighteen digits, or fifteen with a fraction.
     """
     if not isinstance(cell, str):
-        return None if cell is None else float(cell)
+        return cell
     plain = SIGN.sub("-", cell, count=1)
+    if WHOLE.fullmatch(cell) and cell != "-0":
+        return int(cell)
     if not NUMBERS[decimal].fullmatch(plain):
         return None
     kept = re.sub(f"[{APART}{',' if decimal == '.' else '.'}]", "", plain)
@@ -82,21 +77,11 @@ def is_number(cell: Cell) -> bool:
     return number(cell) is not None or number(cell, ",") is not None
 
 
-def spelled(cells: Sequence[Cell], decimal: Decimal) -> list[Any] | None:
-    """The numbers of a column, None for its blank cells; None if a cell is no number."""
-    spellings = set(cells) - {None}
-    for read in (whole, lambda cell: number(cell, decimal)):
-        found: dict[Cell, Any] = {cell: read(cell) for cell in spellings}
-        if None not in found.values():
-            found[None] = None
-            return [found[cell] for cell in cells]
-    return None
-
-
-def marks(cells: Sequence[Cell]) -> set[Decimal]:
+def marks(cells: Iterable[Cell]) -> set[Decimal]:
     """The decimal marks with which every cell of a column is a number."""
+    held = {*cells} - {None}
     shapes: tuple[Decimal, ...] = (".", ",")
-    return {mark for mark in shapes if spelled(cells, mark) is not None}
+    return {mark for mark in shapes if all(number(cell, mark) is not None for cell in held)}
 
 
 def unsure(cells: Sequence[Cell], mark: Decimal) -> bool:
@@ -156,11 +141,6 @@ class Grid(NamedTuple):
         if self.sheet is None:
             return f"{self.path}, line {line}"
         return f"{self.path}, sheet {self.sheet!r}, cell {letters(column)}{line}"
-
-
-def bare_text(text: str) -> str:
-    """Without blanks around it, and with letters and their accents in one piece."""
-    return stripped(unicodedata.normalize("NFC", text))
 
 
 def letters(column: int) -> str:
@@ -294,18 +274,21 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
     if not all(isinstance(cell, (str, int, float)) for cell in held):
         return column_of(cells), ""
     if held and all(isinstance(cell, str) and cell.endswith("%") for cell in held):
-        bare = [None if cell is None else stripped(str(cell)[:-1]) for cell in cells]
+        bare = [None if cell is None else bare_text(str(cell)[:-1]) for cell in cells]
         column, doubt = typed(name, bare, decimal)
         if column.dtype.kind != "O":
             return column, doubt
-    fits, doubt = marks(cells), ""
+    fits, doubt = marks(held), ""
     mark: Decimal = "," if fits == {","} else "."
-    if len(fits) == 1 and unsure(cells, mark) and mark != decimal:
-        some = next(str(cell) for cell in cells if isinstance(cell, str) and mark in cell)
+    if len(fits) == 1 and unsure(held, mark) and mark != decimal:
+        some = next(str(cell) for cell in held if mark in str(cell))
         doubt = f"{some!r} in column {name!r} may have decimals or thousands, so it stays text"
     elif fits:
-        return column_of(spelled(cells, mark) or []), ""
-    elif spelled([c.replace(",", ".") if isinstance(c, str) else c for c in cells], "."):
+        read: dict[Cell, Any] = {cell: number(cell, mark) for cell in {*cells}}
+        column = column_of([read[cell] for cell in cells])
+        if column.dtype.kind != "O":
+            return column, ""
+    elif marks({str(cell).replace(",", ".") for cell in held}):
         doubt = f"column {name!r} has decimal commas and points, so it stays text"
     return objects([written(cell) for cell in cells]), doubt
 

@@ -31,7 +31,6 @@ ELEMENTS = 3 << 19  # of XML, empty cells among them
 TEXT = 1 << 25  # characters of all cells of a sheet, and of all shared strings
 LONGEST = 32_767  # characters of one cell, as in Excel
 MERGED = 1 << 16  # ranges of one sheet
-SHEETS, PARTS, DEEP = 256, 10_000, 100  # sheets, files in the archive, levels of XML
 ROWS, COLUMNS = 1 << 20, 1 << 14  # of any sheet
 AREA = 1 << 22  # cells and rows that merged ranges lie over
 TOP = 30  # rows in which names are looked for
@@ -59,13 +58,13 @@ def is_packed(data: bytes) -> bool:
 def grid(data: bytes, path: str, sheet: str | None) -> Grid:
     """One sheet: the named one, else the only one that has rows."""
     with _opened(data, path) as book:
-        return _grid(book.sheet(_chosen(book, sheet)), len(book.pages) > 1)
+        return book.grid(_chosen(book, sheet))
 
 
 def sheets(data: bytes, path: str) -> list[str]:
     """The names of the sheets to choose from."""
     with _opened(data, path) as book:
-        return _having(book)
+        return book.having
 
 
 class Page(NamedTuple):
@@ -77,11 +76,10 @@ class Page(NamedTuple):
 
 
 class Style(NamedTuple):
-    """What a cell's format says of its number: digits that are shown, a date, a duration."""
+    """What a cell's format says of its number: digits that are shown, or a date."""
 
     zeros: int = 0
     date: bool = False
-    elapsed: bool = False
 
 
 class _Refused(ValueError):
@@ -92,17 +90,11 @@ class _Refused(ValueError):
 class Sheet:
     """What the cells of a sheet hold, by row and column (from 1)."""
 
-    name: str
-    path: str
     rows: dict[int, dict[int, Cell]] = field(default_factory=dict)
     merged: list[tuple[int, int, int, int]] = field(default_factory=list)
     hidden: set[int] = field(default_factory=set)
     faults: list[str] = field(default_factory=list)
     text: int = 0
-
-    def refuse(self, why: str, cell: str = "") -> NoReturn:
-        """A ValueError that names the file, the sheet and the cell."""
-        raise _Refused(f"{self.path}, sheet {self.name!r}{cell and f', cell {cell}'}: {why}")
 
     @property
     def has_rows(self) -> bool:
@@ -122,9 +114,9 @@ class Book:
         self.styles: list[Style] = []
         self.strings: list[str] = []
 
-    def refuse(self, why: str) -> NoReturn:
-        """A ValueError that names the file and the sheet."""
-        raise _Refused(f"{self.where}{why}")
+    def refuse(self, why: str, cell: str = "") -> NoReturn:
+        """A ValueError that names the file, the sheet and the cell."""
+        raise _Refused(f"{self.where}{cell and f', cell {cell}'}: {why}")
 
     def units(self, part: str) -> Iterator[Unit]:
         """Every element of a part, if it is there, that is one of ``UNITS``, with those inside it.
@@ -140,9 +132,12 @@ class Book:
         def start(name: str, attributes: dict[str, str]) -> None:
             nonlocal levels, inside, reading, count, unit
             levels, count = levels + 1, count + 1
-            if count > ELEMENTS or levels > DEEP:
-                self._refuse_size(levels)
-            name = name.rpartition(":")[2] if ":" in name else name
+            if count > ELEMENTS:
+                self.refuse(
+                    f"it has more than {ELEMENTS:,} elements; delete rows and columns that are "
+                    "empty but have a format, or save the sheet as CSV in UTF-8"
+                )
+            name = name.rpartition(":")[2]
             if inside or name in UNITS:
                 unit += (name, attributes, "")
                 inside, reading = inside or levels, True
@@ -160,31 +155,21 @@ class Book:
 
         parser.buffer_text = True
         parser.StartElementHandler, parser.EndElementHandler = start, end
-        parser.StartDoctypeDeclHandler, parser.CharacterDataHandler = self._refuse_entities, text
+        parser.CharacterDataHandler = text
+        entities = f"its XML declares entities, as no spreadsheet does; {AGAIN}"
+        parser.StartDoctypeDeclHandler = lambda *_: self.refuse(entities)
         with self.archive.open(self.names[part.lower()]) as file:
             while piece := file.read(PIECE):
                 self.bytes, given = self.bytes + len(piece), given + len(piece)
                 if self.bytes > LARGEST:
-                    self.refuse(f" unpacks to more than {LARGEST >> 20} MB; {SMALLER}")
+                    self.refuse(f"unpacks to more than {LARGEST >> 20} MB; {SMALLER}")
                 parser.Parse(piece)
-                held = len(unit[-1]) if reading else 0
-                if max(given - parser.CurrentByteIndex, held) > TOKEN:
-                    self.refuse(f": a tag or a text of its XML has no end; {AGAIN}")
+                if max(given - parser.CurrentByteIndex, *map(len, unit[-1:]), 0) > TOKEN:
+                    self.refuse(f"a tag or a text of its XML has no end; {AGAIN}")
                 self.elements = count
                 yield from done
                 done.clear()
         parser.Parse(b"", True)
-
-    def _refuse_size(self, levels: int) -> NoReturn:
-        if levels > DEEP:
-            self.refuse(f": its XML is nested too deeply; {AGAIN}")
-        self.refuse(
-            f": it has more than {ELEMENTS:,} elements; delete rows and columns that are empty but "
-            "have a format, or save the sheet as CSV in UTF-8"
-        )
-
-    def _refuse_entities(self, *_: object) -> NoReturn:
-        self.refuse(f": its XML declares entities, as no spreadsheet does; {AGAIN}")
 
     def open(self) -> None:
         """Read the list of sheets, the formats of cells and the shared texts."""
@@ -202,8 +187,6 @@ class Book:
                 if kind.endswith("/worksheet"):
                     shown = own.get("state", "visible") == "visible"
                     self.pages.append(Page(own["name"], part, shown))
-                if len(self.pages) > SHEETS:
-                    self.refuse(f" has more than {SHEETS} sheets; {SMALLER}")
         codes: dict[str, str] = {str(k): code for k, code in BUILTIN_FORMATS.items()}
         size = 0
         for kind, part in related.values():
@@ -218,7 +201,7 @@ class Book:
                     self.strings.append(_text(unit).replace("x005F_", ""))
                     size += len(self.strings[-1])
                     if size > TEXT:
-                        self.refuse(f" has more than {TEXT >> 20} MB of text; {SMALLER}")
+                        self.refuse(f"more than {TEXT >> 20} MB of text; {SMALLER}")
 
     def _related(self, part: str) -> dict[str, tuple[str, str]]:
         """By id, what a related part is and its name in the archive."""
@@ -231,63 +214,56 @@ class Book:
         return found
 
     def sheet(self, page: Page, most: int = ROWS) -> Sheet:
-        """What a sheet holds; with ``most``, so many rows, and more until it is seen to have some.
-
-        A row or cell that does not say its place stands behind the last one.
-        """
+        """What a sheet holds; ``most`` rows, and more until it is seen to have some."""
         self.where = f"{self.path}, sheet {page.name!r}"
-        found, line = Sheet(page.name, self.path), 0
+        found, line = Sheet(), 0
         for unit in self.units(page.part):
-            own = unit[1]
             if unit[0] == "mergeCell":
-                found.merged.append(_range(found, own.get("ref", "")))
+                found.merged.append(self._range(unit[1].get("ref", "")))
+                if len(found.merged) > MERGED:
+                    self.refuse(f"more than {MERGED:,} merged ranges; take the merging away")
             if unit[0] != "row":
                 continue
-            line, column, place = int(own.get("r", line + 1)), 0, ""
-            if len(unit) == 3:
-                continue
-            if own.get("hidden") in ("1", "true"):
-                found.hidden.add(line)
+            if unit[1].get("hidden") in ("1", "true"):
+                found.hidden.add(int(unit[1].get("r", 0)))
             cells = [3 * k for k, name in enumerate(unit[::3]) if name == "c"]
             for k, end in pairwise([*cells, len(unit)]):
-                told = unit[k + 1].get("r")
-                place, column = (place, column + 1) if told is None else (told, 0)
                 if end == k + 3:
                     continue
-                if place:
-                    line, own_column = _place(place)
-                    column, place = own_column + column, ""
+                place = unit[k + 1].get("r", "")
+                line, column = _place(place)
                 if not (0 < line <= ROWS and 0 < column <= COLUMNS):
-                    found.refuse(f"a sheet has no such cell; {AGAIN}", (told or "of a row")[:40])
-                value = self._value(found, unit[k:end], line, column)
+                    self.refuse(
+                        f"a sheet has no such cell; {AGAIN}", place[:40] or "without a place"
+                    )
+                value = self._value(found, unit[k:end], place)
                 if value is not None:
                     found.rows.setdefault(line, {})[column] = value
             if line >= most and found.has_rows:
                 break
         return found
 
-    def _value(self, sheet: Sheet, cell: Unit, line: int, column: int) -> Cell:
+    def _value(self, sheet: Sheet, cell: Unit, place: str) -> Cell:
         """What a cell holds; None for blanks."""
         kind, text = cell[1].get("t", "n"), _text(cell)
         if not text and "f" in cell[::3] and not (kind == "str" and "v" in cell[::3]):
             sheet.faults.append(
-                f"cell {_at(line, column)}: the formula has no stored value (open the file in your "
+                f"cell {place}: the formula has no stored value (open the file in your "
                 "spreadsheet and save it again)"
             )
         try:
             value = self._read(kind, text, int(cell[1].get("s", 0))) if text else None
         except (ValueError, OverflowError, IndexError):
-            sheet.refuse(f"{text[:40]!r} is no value of a cell; {AGAIN}", _at(line, column))
+            self.refuse(f"{text[:40]!r} is no value of a cell; {AGAIN}", place)
         if not isinstance(value, str):
             return value
         if kind == "e" or value == "#VALUE!":
-            sheet.faults.append(f"cell {_at(line, column)} is an error, {value[:40]}")
+            sheet.faults.append(f"cell {place} is an error, {value[:40]}")
         sheet.text += len(value)
         if len(value) > LONGEST:
-            sheet.refuse(f"more than {LONGEST:,} characters; shorten it", _at(line, column))
+            self.refuse(f"more than {LONGEST:,} characters; shorten it", place)
         if sheet.text > TEXT:
-            much = f"more than {TEXT >> 20} MB of text up to here"
-            sheet.refuse(f"{much}; {SMALLER}", _at(line, column))
+            self.refuse(f"more than {TEXT >> 20} MB of text up to here; {SMALLER}", place)
         return bare_text(value) or None
 
     def _read(self, kind: str, text: str, format_: int) -> Cell:
@@ -307,21 +283,72 @@ class Book:
 
             epoch = MAC_EPOCH if self.since_1904 else WINDOWS_EPOCH
             with suppress(OverflowError, ValueError):
-                return _when(from_excel(number, epoch, timedelta=style.elapsed))
+                return _when(from_excel(number, epoch))
             return "#VALUE!"
         whole = isinstance(number, int) or number.is_integer()
         if style.zeros and whole and number >= 0:
             return str(int(number)).zfill(style.zeros)
         return int(number) if whole and abs(number) < 1e15 else number
 
+    def _range(self, told: str) -> tuple[int, int, int, int]:
+        """The ends of a merged range: left, top, right and bottom."""
+        first, _, last = told.partition(":")
+        (top, left), (bottom, right) = _place(first), _place(last or first)
+        if not (0 < top <= bottom <= ROWS and 0 < left <= right <= COLUMNS):
+            self.refuse(f"{told[:40]!r} is no range of merged cells; {AGAIN}")
+        return left, top, right, bottom
+
+    def grid(self, page: Page) -> Grid:
+        """All rows of a sheet that hold something."""
+        sheet = self.sheet(page)
+        if sheet.faults:
+            shown = ", ".join(sheet.faults[:5]) + (" and more" if len(sheet.faults) > 5 else "")
+            self.refuse(f"{shown}; put these cells right")
+        said = [f"sheet {page.name!r}"] if len(self.pages) > 1 else []
+        said += self._unmerged(sheet)
+        hidden = len(sheet.hidden & sheet.rows.keys())
+        said += [f"{hidden} hidden rows are read too"] if hidden else []
+        rows = [
+            Row(line, {k - 1: cell for k, cell in sorted(row.items())}, 0)
+            for line, row in sorted(sheet.rows.items())
+        ]
+        return Grid(self.path, page.name, rows, said)
+
+    def _unmerged(self, sheet: Sheet) -> Iterator[str]:
+        """Fill ranges merged over several rows of one column, where rows hold something; say so.
+
+        Values that a merged cell hides are refused.
+        """
+        known, visits = sorted(sheet.rows), 0
+        for left, top, right, bottom in sheet.merged:
+            place = f"{_at(top, left)}:{_at(bottom, right)}"
+            value = sheet.rows.get(top, {}).get(left)
+            lines = known[bisect_left(known, top) : bisect_right(known, bottom)]
+            visits += sum(len(sheet.rows[line]) for line in lines)
+            if visits > AREA:
+                self.refuse(f"merged ranges lie over each other, such as {place}; undo the merging")
+            for line in lines:
+                row = sheet.rows[line]
+                for column in [k for k in row if left <= k <= right and row[k] != value]:
+                    why = f"{place} is merged and hides {row[column]!r}; undo the merging"
+                    self.refuse(why, _at(line, column))
+                if left == right and value is not None:
+                    row[left] = value
+            if left == right and value is not None and len(lines) > 1:
+                yield f"merged cells {place} have {value!r} in each row"
+
+    @property
+    def having(self) -> list[str]:
+        """The visible sheets that have rows; all where there are none."""
+        shown = [page for page in self.pages if page.visible] or self.pages
+        return [page.name for page in [p for p in shown if self.sheet(p, TOP).has_rows] or shown]
+
 
 @cache
 def _style(code: str) -> Style:
-    from openpyxl.styles.numbers import is_date_format, is_timedelta_format
+    from openpyxl.styles.numbers import is_date_format
 
-    date = is_date_format(code)
-    zeros = len(code) if re.fullmatch(r"0{2,40}", code) else 0
-    return Style(zeros, date, date and is_timedelta_format(code))
+    return Style(len(code) if re.fullmatch(r"0{2,40}", code) else 0, is_date_format(code))
 
 
 def _text(unit: Unit) -> str:
@@ -351,17 +378,6 @@ def _column(name: str) -> int:
     return 0
 
 
-def _range(sheet: Sheet, told: str) -> tuple[int, int, int, int]:
-    """The ends of a merged range: left, top, right and bottom."""
-    first, _, last = told.partition(":")
-    (top, left), (bottom, right) = _place(first), _place(last or first)
-    if not (0 < top <= bottom <= ROWS and 0 < left <= right <= COLUMNS):
-        sheet.refuse(f"{told[:40]!r} is no range of merged cells; {AGAIN}")
-    if len(sheet.merged) == MERGED:
-        sheet.refuse(f"more than {MERGED:,} merged ranges; take the merging away", first)
-    return left, top, right, bottom
-
-
 def _when(value: Any) -> str:
     """A date without its midnight, a time, or whatever else a cell holds."""
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
@@ -372,8 +388,6 @@ def _when(value: Any) -> str:
 @contextmanager
 def _opened(data: bytes, path: str) -> Iterator[Book]:
     """A workbook; any other archive, and any that is damaged, is refused by name."""
-    if data.count(b"PK\x01\x02") > PARTS:
-        raise ValueError(f"{path} is an archive of more than {PARTS:,} files; is it a table?")
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
@@ -403,7 +417,7 @@ def _opened(data: bytes, path: str) -> Iterator[Book]:
 def _chosen(book: Book, sheet: str | None) -> Page:
     """The sheet to read."""
     pages = {page.name: page for page in book.pages}
-    chosen = [sheet] if sheet is not None else [*pages] if len(pages) == 1 else _having(book)
+    chosen = [sheet] if sheet is not None else [*pages] if len(pages) == 1 else book.having
     if len(chosen) > 1:
         names = ", ".join(map(repr, chosen))
         raise _Refused(
@@ -415,50 +429,3 @@ def _chosen(book: Book, sheet: str | None) -> Page:
     if chosen[0] not in pages:
         raise _Refused(f"{book.path} has no sheet {sheet!r}; it has {', '.join(pages)}")
     return pages[chosen[0]]
-
-
-def _having(book: Book) -> list[str]:
-    """The visible sheets that have rows; all where there are none."""
-    shown = [page.name for page in book.pages if page.visible]
-    having = [page.name for page in book.pages if page.visible and book.sheet(page, TOP).has_rows]
-    return having or shown or [page.name for page in book.pages]
-
-
-def _grid(sheet: Sheet, several: bool) -> Grid:
-    """All rows of a sheet that hold something."""
-    if sheet.faults:
-        shown = ", ".join(sheet.faults[:5]) + (" and more" if len(sheet.faults) > 5 else "")
-        sheet.refuse(f"{shown}; put these cells right")
-    said = [f"sheet {sheet.name!r}"] if several else []
-    said += _unmerged(sheet)
-    hidden = len(sheet.hidden & sheet.rows.keys())
-    said += [f"{hidden} hidden rows are read too"] if hidden else []
-    rows = [
-        Row(line, {k - 1: cell for k, cell in sorted(row.items())}, 0)
-        for line, row in sorted(sheet.rows.items())
-    ]
-    return Grid(sheet.path, sheet.name, rows, said)
-
-
-def _unmerged(sheet: Sheet) -> Iterator[str]:
-    """Fill ranges merged over several rows of one column, where rows hold something; say so.
-
-    Values that a merged cell hides are refused.
-    """
-    known, visits = sorted(sheet.rows), 0
-    for left, top, right, bottom in sheet.merged:
-        place = f"{_at(top, left)}:{_at(bottom, right)}"
-        value = sheet.rows.get(top, {}).get(left)
-        lines = known[bisect_left(known, top) : bisect_right(known, bottom)]
-        visits += sum(len(sheet.rows[line]) for line in lines)
-        if visits > AREA:
-            sheet.refuse(f"merged ranges lie over each other, such as {place}; undo the merging")
-        for line in lines:
-            row = sheet.rows[line]
-            for column in [k for k in row if left <= k <= right and row[k] != value]:
-                why = f"{place} is merged and hides {row[column]!r}; undo the merging"
-                sheet.refuse(why, _at(line, column))
-            if left == right and value is not None:
-                row[left] = value
-        if left == right and value is not None and len(lines) > 1:
-            yield f"merged cells {place} have {value!r} in each row"

@@ -9,6 +9,7 @@ from mlestruct.errors import DataWarning
 from mlestruct.roommates.doctor import examine
 from mlestruct.roommates.project import Settings
 from mlestruct.tables import table
+from tests.doctor import faults_of
 
 
 def year(seed=0, n=80):
@@ -18,7 +19,7 @@ def year(seed=0, n=80):
 
 def found(people, pairs, **told):
     diagnosis = examine([table(people), table(pairs)], Settings(**told))
-    return [f.words for f in diagnosis.faults], [
+    return [f.words for f in faults_of(diagnosis)], [
         f.words for f in diagnosis.findings if f.severity == "note"
     ]
 
@@ -87,7 +88,7 @@ def test_a_line_of_sums_is_no_person(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("id;q1\n1;2\n2;3\n3;1\n4;1\n5;4\nSumme;11\n")
     found = examine([table(path)])
-    words = [fault.words for fault in found.faults]
+    words = [fault.words for fault in faults_of(found)]
     assert words == [
         f"column 'id' holds numbers, and 'Summe' in {path}, line 7: is that an answer, or a person?"
     ]
@@ -113,8 +114,8 @@ def test_pairs_are_counted_as_a_fit_reads_them(spelling, tmp_path):
         rows = zip(*([name, *column] for name, column in columns.items()), strict=True)
         file.write_text("\n".join(",".join(map(str, row)) for row in rows), encoding="utf-8")
     told = examine([table(file) for file in files])
-    assert len(told.faults) in (1, 2)
-    assert all("nobody has id 'no one'" in fault.words for fault in told.faults)
+    assert len(faults_of(told)) in (1, 2)
+    assert all("nobody has id 'no one'" in fault.words for fault in faults_of(told))
     words = [finding.words for finding in told.findings]
     assert "2 of 80 people are in no pair, and nothing is learned from them" in words
 

@@ -5,6 +5,7 @@ from mlestruct.roommates.frames import EACH
 from mlestruct.roommates.people import faults_of_people
 from mlestruct.roommates.project import Settings
 from mlestruct.tables import table
+from tests.doctor import faults_of
 
 PEOPLE = table({"id": [1, 2, 3, 4], "gender": ["F", "F", "M", "M"], "q1": [1.0, None, 3.0, 1.0]})
 
@@ -18,7 +19,7 @@ def words(given, *codes, **told):
 def test_a_sound_table_has_no_faults():
     assert list(faults_of_people(PEOPLE, "id", ["gender"])) == []
     pairs = table({"id_a": [1, 3], "id_b": [2, 4]})
-    assert not examine([PEOPLE, pairs], Settings(same=("gender",))).faults
+    assert not faults_of(examine([PEOPLE, pairs], Settings(same=("gender",))))
 
 
 def test_faults_of_any_table():
