@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5729,
+        5713,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2531, r"mlestruct/estimators/"),

@@ -4,32 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct import Batch
 from mlestruct.estimators import Calibration
 from mlestruct.results import Shown
-from mlestruct.roommates.pairing import Pairing
-from mlestruct.roommates.questionnaire import listed
-from mlestruct.structures.base import Array, Ints, as_count
+from mlestruct.structures import Matching
+from mlestruct.structures.base import Array, Ints
 
 FEW = 20  # pairs below which no comparison is worth more than its error
-
-
-class Held(NamedTuple):
-    """One group: its people, who really shared with whom, and every pair's scores.
-
-    ``score`` is the learned one, ``logistic`` that of the logistic regression; ``learned`` says how
-    many of the pairs were learned from.
-    """
-
-    pairing: Pairing
-    partner: Ints
-    score: Array
-    logistic: Array
-    learned: int
 
 
 RULES = {
@@ -105,24 +91,28 @@ class Evaluation(Shown):
         ]
 
 
-def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> Evaluation:
-    """Areas are averaged over cohorts, weighted by their pairs."""
-    tops = [as_count(k, "top", least=1) for k in listed(tops)]
-    sizes = np.array([len(held.partner) for held in groups])
+def evaluate(
+    batch: Batch[Matching],
+    cohorts: Sequence[Any],
+    values: dict[str, Array],
+    tops: Sequence[int],
+    learned: int,
+    notes: list[str],
+) -> Evaluation:
+    """Judge ``values`` of all pairs by name, of which some came about: the batch's outcomes.
+
+    Areas are averaged over cohorts, one for each example, weighted by their pairs.
+    """
+    assert batch.target is not None
+    true = batch.target > 0.5
+    sizes = np.array([batch.structure(m).n_nodes for m in range(len(batch))])
     first, people = np.cumsum(sizes) - sizes, int(sizes.sum())
-    partner = np.concatenate([h.partner + at for h, at in zip(groups, first, strict=True)])
-    ends = [h.pairing.structure.ends + at for h, at in zip(groups, first, strict=True)]
-    low, high = np.concatenate(ends).T
-    true = partner[low] == high
-    group = np.repeat(np.arange(len(groups)), [len(part) for part in ends])
+    low, high = np.concatenate([batch.structure(m).ends + at for m, at in enumerate(first)]).T
+    group = np.repeat(np.arange(len(batch)), np.diff(batch.offsets))
     numbers: dict[Any, int] = {}
-    own = [numbers.setdefault(h.pairing.group.key[:1], len(numbers)) for h in groups]
-    cohort = np.array(own)[group]
-    tau, score, baseline = (
-        np.concatenate(parts)
-        for parts in zip(*((h.pairing.tau, h.score, h.logistic) for h in groups), strict=True)
-    )
-    values = {"marginal": tau, "score": score, "logistic": baseline, "random": 0.0 * tau}
+    cohort = np.array([numbers.setdefault(own, len(numbers)) for own in cohorts])[group]
+    tau = values["marginal"]
+    values = values | {"random": 0.0 * tau}
     areas, pulls = dict.fromkeys(values, 0.0), {name: np.zeros(len(tau)) for name in values}
     for name, value in values.items():
         for number in range(len(numbers)):
@@ -153,7 +143,7 @@ def evaluate(groups: Sequence[Held], tops: Sequence[int], notes: list[str]) -> E
         top_random={k: float(np.minimum(1.0, k / others).mean()) for k in tops},
         calibration=Calibration.of(tau, true.astype(float), bins=8, unit=group, rare=True),
         pairs=people // 2,
-        learned=sum(held.learned for held in groups),
+        learned=learned,
         notes=notes,
     )
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from mlestruct import Batch
+from mlestruct.estimators.examples import Given
 from mlestruct.features import Pairs
-from mlestruct.roommates.people import People
 from mlestruct.roommates.questionnaire import Answers
 from mlestruct.statistics import Named
 from mlestruct.structures.base import Array, Ints
@@ -73,16 +73,16 @@ def contrasts_of(asked: Sequence[Answers], indicators: bool) -> list[tuple[str, 
     return found
 
 
-def marks(people: People, pairs: Ints) -> Ints:
+def marks(given: Given) -> Ints:
     """A digest of every pair, of 64 bits: the group, both ids, and what both answered.
 
     So a pair that was learned from is known again, and next year's people with this year's ids
     are not taken for them; nobody can be read out of a file that holds these numbers.
     """
     found = []
-    for pair in pairs.tolist():
-        key = people.groups[people.group_of[pair[0]]].key
-        both = sorted((str(people.ids[row]), people.codes[row].tolist()) for row in pair)
-        text = repr(([str(part) for part in key], both)).encode()
-        found.append(int.from_bytes(sha256(text).digest()[:8], "little", signed=True))
+    for (people, group), pairs in zip(given.X, given.outcomes, strict=True):
+        for pair in group.members[pairs].tolist():
+            both = sorted((str(people.ids[row]), people.codes[row].tolist()) for row in pair)
+            text = repr(([str(part) for part in group.key], both)).encode()
+            found.append(int.from_bytes(sha256(text).digest()[:8], "little", signed=True))
     return np.array(found, dtype=np.int64)

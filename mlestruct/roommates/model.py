@@ -24,9 +24,9 @@ from mlestruct.roommates.learning import contrasts_of, logistic, marks
 from mlestruct.roommates.observed import (
     Agreement,
     ColumnNames,
+    Hall,
     Larger,
-    ObservedGroup,
-    blocks_of,
+    examples_of,
     in_words,
     leaks,
     read_pairs,
@@ -46,11 +46,11 @@ from mlestruct.roommates.questionnaire import (
 )
 from mlestruct.statistics import Interval, Intervals, Named
 from mlestruct.structures import Matching
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, as_count
 
 if TYPE_CHECKING:
     from mlestruct.estimators.summary import Summary
-    from mlestruct.roommates.evaluation import Evaluation, Held
+    from mlestruct.roommates.evaluation import Evaluation
     from mlestruct.roommates.pairing import Pairing
     from mlestruct.roommates.plan import Explanation, Plan
     from mlestruct.roommates.rooms import Consent, Fixed, Rule
@@ -65,16 +65,6 @@ ALLOWED = {
 LIMIT = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
 INDEPENDENT = "groups are so large that pairs are nearly independent of each other"
 GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
-
-
-@dataclass(frozen=True)
-class Hall:
-    """The people of one group as an example, in rows of the table of people."""
-
-    people: People
-    members: Ints
-    key: tuple[Any, ...]
-    """What they have in common."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -187,7 +177,7 @@ class RoommateModel(Estimator):
         known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, faults=faults)
         observed = read_pairs(pairs, everybody, self._sharing)
-        blocks, left_out = blocks_of(observed, everybody)
+        found, left_out = examples_of(observed, everybody)
         decided = {*taken, *roles_of(given.names, {"mix": self.mix}, ())}
         columns = {name: given.columns[name] for name in given.names if name not in decided}
         leaking = leaks(columns, observed.rows, everybody.group_of)
@@ -200,8 +190,7 @@ class RoommateModel(Estimator):
         notes += [in_words(o) for o in leaking if not o.few and o.column not in asked_of]
         if not known:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
-        found = _examples(everybody, blocks)
-        keys = [hall.key[0] for hall in found.X if self.cohort is not None]
+        keys = [hall.group.key[0] for hall in found.X if self.cohort is not None]
         self.cohorts_ = tuple(dict.fromkeys(str(written(key)) for key in keys))
         self.questions_, self.agreed_, self._noted = known, tuple(leaking), (*notes, *left_out)
         return found
@@ -211,14 +200,14 @@ class RoommateModel(Estimator):
         if isinstance(X, list) and all(isinstance(x, Hall) for x in X):
             return Given(X, y, range(len(X)), X)
         if y is not None:
-            return _examples(*self._observed(X, y)[:2])
+            return self._observed(X, y)[0]
         read = self._read(X)
-        halls = [Hall(read, group.members, group.key) for group in read.groups]
+        halls = [Hall(read, group) for group in read.groups]
         return Given(halls, None, range(len(halls)), halls)
 
     def divided(self, given: Given) -> Iterator[tuple[Given, Given]]:
         """All other cohorts, and this one, in turn: the first of the columns that part people."""
-        keys = [hall.key[:1] for hall in given.X]
+        keys = [hall.group.key[:1] for hall in given.X]
         cohorts = list(dict.fromkeys(keys))
         if len(cohorts) < 2:
             raise ValueError("several alphas need two cohorts or more: each is held out in turn")
@@ -230,14 +219,15 @@ class RoommateModel(Estimator):
             yield given.part(np.flatnonzero(~mine)), given.part(np.flatnonzero(mine))
 
     def structures(self, X: Sequence[Hall]) -> list[Matching]:
-        return [Matching(len(hall.members) + len(hall.members) % 2) for hall in X]
+        sizes = (len(hall.group.members) for hall in X)
+        return [Matching(size + size % 2) for size in sizes]
 
     def _pairs(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
         """What every two people's answers are worth to each weight; an empty bed has none."""
         codes = []
         for hall in X:
-            bed = (0, len(hall.members) % 2), (0, 0)
-            codes.append(np.pad(hall.people.codes[hall.members], bed, constant_values=-1))
+            own = hall.people.codes[hall.group.members]
+            codes.append(np.pad(own, ((0, len(own) % 2), (0, 0)), constant_values=-1))
         return Pairs.of(batch, codes, self._asked(np.concatenate(codes)))
 
     def _asked(self, codes: Ints) -> list[Question]:
@@ -252,7 +242,7 @@ class RoommateModel(Estimator):
 
     def present(self, x: Hall, outcome: Any) -> list[tuple[Any, Any]]:
         """The pairs as ids."""
-        ids = [x.people.ids[row] for row in x.members.tolist()]
+        ids = [x.people.ids[row] for row in x.group.members.tolist()]
         twos = [(a, int(b)) for a, b in enumerate(outcome) if a < b < len(ids)]
         return [(ids[a], ids[b]) for a, b in twos]
 
@@ -260,7 +250,7 @@ class RoommateModel(Estimator):
         """A table of people and people; who stays alone is in no pair."""
         out = np.zeros((structure.n_nodes,) * 2)
         out[tuple(structure.ends.T)] = flat
-        return (out + out.T)[: len(x.members), : len(x.members)]
+        return (out + out.T)[: len(x.group.members), : len(x.group.members)]
 
     def names(self) -> list[str]:
         self._check_fitted()
@@ -293,8 +283,7 @@ class RoommateModel(Estimator):
             refused=None if errors.enough else few,
         )
         self.logistic_ = logistic(batch, self._pairs(batch, given.X))
-        twos = [hall.members[pairs] for hall, pairs in zip(given.X, given.outcomes, strict=True)]
-        self.marks_ = marks(given.X[0].people, np.concatenate(twos))
+        self.marks_ = marks(given)
 
     def effects(self) -> list[tuple[str, Interval]]:
         """The intervals of everything that pairs tell, each with its column, the surest first."""
@@ -366,12 +355,12 @@ class RoommateModel(Estimator):
         given = table(people, [self.id, *self._groups]).without(codes)
         return People.read(given, self.id, self._groups, self.questions_, self.missing, rule)
 
-    def _observed(self, people: Any, pairs: Any) -> tuple[People, list[ObservedGroup], list[str]]:
-        """People, the groups of those in pairs, and in words who is left out."""
+    def _observed(self, people: Any, pairs: Any) -> tuple[Given, list[str]]:
+        """The groups of those in pairs, and in words who is left out."""
         read = self._read(people)
         observed = read_pairs(pairs, read, self._sharing)
-        blocks, notes = blocks_of(observed, read, "compare with")
-        return read, blocks, [*read.notes, *notes, *observed.doubts]
+        given, notes = examples_of(observed, read, "compare with")
+        return given, [*read.notes, *notes, *observed.doubts]
 
     def pairing(self, people: People, group: Group, **rules: Any) -> Pairing:
         """A group to pair up, under rules."""
@@ -506,8 +495,18 @@ class RoommateModel(Estimator):
             refuse_removed(f"evaluate({name}=)")
             raise TypeError(f"evaluate() has no argument {name!r}")
         with self._limited(max_seconds):
-            groups, notes = self._held(people, pairs)
-            found = evaluate(groups, top, notes)
+            top = [as_count(k, "top", least=1) for k in listed(top)]
+            given, notes = self._observed(people, pairs)
+            batch = Batch.of(self.structures(given.X), given.y)
+            features = self._pairs(batch, given.X)
+            values = {
+                "marginal": np.concatenate([self.pairing(*hall).tau for hall in given.X]),
+                "score": features.potentials(self.coef_),
+                "logistic": features.potentials(self.logistic_),
+            }
+            cohorts = [hall.group.key[:1] for hall in given.X]
+            learned = int(np.isin(marks(given), self.marks_).sum())
+            found = evaluate(batch, cohorts, values, top, learned, notes)
             if (limit := limits.cut()) is not None:
                 found = replace(found, notes=[*found.notes, limit.words()])
         return found
@@ -517,26 +516,10 @@ class RoommateModel(Estimator):
 
         Of those in ``pairs``; who is in no pair is left out, as in :meth:`evaluate`.
         """
-        groups, _ = self._held(people, pairs)
-        right = [group.pairing.solution.partner == group.partner for group in groups]
+        given, _ = self._observed(people, pairs)
+        both = zip(given.X, given.outcomes, strict=True)
+        right = [self.pairing(*hall).solution.partner[y] == y[:, ::-1] for hall, y in both]
         return float(np.concatenate(right).mean())
-
-    def _held(self, people: Any, pairs: Any) -> tuple[list[Held], list[str]]:
-        """Every group of the people in pairs, to judge on; and in words who is left out."""
-        from mlestruct.roommates.evaluation import Held
-
-        (read, blocks, notes), held = self._observed(people, pairs), []
-        for block in blocks:
-            members = block.members
-            pairing = self.pairing(read, replace(block.group, members=members))
-            hall = Hall(read, members, block.group.key)
-            features = self._pairs(Batch.of(Matching(len(members)), count=1), [hall])
-            score, other = map(features.potentials, (self.coef_, self.logistic_))
-            partner = np.empty(len(members), dtype=np.int64)
-            partner[block.pairs] = block.pairs[:, ::-1]
-            known = np.isin(marks(read, members[block.pairs]), self.marks_)
-            held.append(Held(pairing, partner, score, other, int(known.sum())))
-        return held, notes
 
     def summary(self, intervals: Intervals | None = None) -> Summary:
         """What was learned, how sure it is, what proves it and what it cost; ``print`` it."""
@@ -567,12 +550,6 @@ class RoommateModel(Estimator):
         self.told_ = Intervals([Interval(*row) for row in rows], *told)
         self.questions_ = tuple(Answers(*row) for row in learned["asked"])
         self.agreed_ = tuple(Agreement(*row) for row in learned["agreed"])
-
-
-def _examples(people: People, blocks: Sequence[ObservedGroup]) -> Given:
-    """Groups of people in pairs, as examples."""
-    halls = [Hall(people, block.members, block.group.key) for block in blocks]
-    return Given(halls, [block.pairs for block in blocks], range(len(halls)), halls)
 
 
 def _refuse_other(name: str, given: Any) -> None:

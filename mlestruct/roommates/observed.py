@@ -8,12 +8,13 @@ building, says who may share, and a plan that breaks it is refused until somebod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, log
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from mlestruct.estimators.examples import Given
 from mlestruct.roommates.frames import Column, Table, folded, missing, number, table, written
 from mlestruct.roommates.people import Group, People, are_ids
 from mlestruct.roommates.questionnaire import refuse, some
@@ -73,16 +74,15 @@ class Home(NamedTuple):
     rows: tuple[int, ...]
 
 
-class ObservedGroup(NamedTuple):
-    """The people of one group who are in pairs, as an example to learn from.
+class Hall(NamedTuple):
+    """The people of one group as an example; to learn from, those who are in pairs.
 
     Given that these people were paired among themselves, their matching has the model's own
     distribution: so nobody is compared with people who were not paired.
     """
 
+    people: People
     group: Group
-    members: Ints
-    pairs: Ints
 
 
 def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
@@ -181,27 +181,28 @@ def _place(pairs: Table, home: Home) -> str:
     return " and ".join(map(pairs.at, rows[:2]))
 
 
-def blocks_of(
+def examples_of(
     observed: Observed, people: People, what: str = "learn from"
-) -> tuple[list[ObservedGroup], list[str]]:
+) -> tuple[Given, list[str]]:
     """Examples by group; and in words who is left out of them."""
-    blocks, alone, everybody = [], 0, len(people.ids)
-    group = people.group_of[observed.rows[:, 0]]
+    alone, everybody, group = 0, len(people.ids), people.group_of[observed.rows[:, 0]]
+    halls, outcomes = list[Hall](), list[Ints]()
     for k, whole in enumerate(people.groups):
         pairs = observed.rows[group == k]
         alone += len(pairs) == 1
         if len(pairs) > 1:
             members = np.sort(pairs.ravel())
-            blocks.append(ObservedGroup(whole, members, np.searchsorted(members, pairs)))
+            halls.append(Hall(people, replace(whole, members=members)))
+            outcomes.append(np.searchsorted(members, pairs))
     counts = (
         (everybody - 2 * len(observed.rows), f"of {everybody} people are in no pair"),
         (alone, "pairs are alone in their group"),
     )
     notes = [f"left out: {count} {why}" for count, why in counts if count]
     notes += [f"left out: {note}" for note in observed.notes]
-    if not blocks:
+    if not halls:
         raise ValueError("; ".join([f"there is nothing to {what}", *notes]))
-    return blocks, notes
+    return Given(halls, outcomes, range(len(halls)), halls), notes
 
 
 def as_table(given: Any, columns: ColumnNames) -> Table:
