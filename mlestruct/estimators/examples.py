@@ -29,21 +29,12 @@ class Ragged(list[Any]):
         self, function: Callable[..., Any], kinds: Any, args: Any, kwargs: Any
     ) -> Any:
         if function is not np.concatenate or not all(isinstance(p, Ragged) for p in args[0]):
-            return function(*_plain(args), **{key: _plain(value) for key, value in kwargs.items()})
+            return function._implementation(*args, **kwargs)  # type: ignore[attr-defined]
         entries = [entry for part in args[0] for entry in part]
         found = np.empty(len(entries), dtype=object)  # an entry each, whatever their shapes
         for m, entry in enumerate(entries):
             found[m] = entry
         return found
-
-
-def _plain(value: Any) -> Any:
-    """The same arguments with plain lists for ours, so that NumPy does not ask again."""
-    if isinstance(value, Ragged):
-        return list(value)
-    if isinstance(value, (list, tuple)) and any(isinstance(v, (list, tuple)) for v in value):
-        return type(value)(_plain(v) for v in value)
-    return value
 
 
 @dataclass(frozen=True)

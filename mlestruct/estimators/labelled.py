@@ -18,7 +18,6 @@ from mlestruct.estimators.labels import (
     classes_of,
     observed,
     seen_in,
-    states_of,
     void_among,
 )
 from mlestruct.estimators.trainable import Examples
@@ -100,16 +99,13 @@ class Labelled(Weighable):
     instead = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
 
     def against(self, reference: Any) -> int:
-        if reference is None:
-            return 0
-        try:
-            return int(states_of(self.classes_, [reference], 0).item())
-        except (TypeError, ValueError):
+        found = [0] if reference is None else np.flatnonzero(self.classes_ == reference)
+        if len(found) != 1:
             shown = ", ".join(map(repr, self.classes_[:SHOWN].tolist()))
             more = ", ..." if len(self.classes_) > SHOWN else ""
-            raise ValueError(
-                f"reference is {reference!r:.40}, which is none of the labels: {shown}{more}"
-            ) from None
+            why = f"reference is {reference!r:.40}, which is none of the labels"
+            raise ValueError(f"{why}: {shown}{more}")
+        return int(found[0])
 
     def shape_of(self, x: Any) -> tuple[int, ...]:
         """The shape of an example's labels."""

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mlestruct.estimators.examples import Columns, Given
+from mlestruct.estimators.examples import Given
 from mlestruct.estimators.labelled import Weighable
 from mlestruct.estimators.labels import classes_of, missing, numbered
 from mlestruct.features import Shared, Tied
@@ -46,8 +46,13 @@ class MultiLabelModel(Weighable):
     learns = ("classes_", "sets_", "n_features_in_", "_label_columns")
 
     def taken(self, X: Any, y: Any) -> Given:
-        rows = super().taken(_rows(X), _rows(y))
-        return replace(rows, columns=_columns(X), labels=_columns(y))
+        tables, names = [X, y], list[Any]()
+        for k, table in enumerate(tables):
+            frame = hasattr(table, "to_numpy") and hasattr(table, "columns")
+            names.append([str(name) for name in table.columns] if frame else None)
+            if frame or getattr(table, "dtype", 0) == np.dtype(object):
+                tables[k] = list(table.to_numpy() if frame else table)
+        return replace(super().taken(*tables), columns=names[0], labels=names[1])
 
     def prepare(self, given: Given) -> Given:
         """The labels, and whether y holds sets of them or rows of 0 and 1."""
@@ -118,19 +123,6 @@ class MultiLabelModel(Weighable):
         return own + [f"{labels[a]} with {labels[b]}" for a, b in self._couples()]
 
 
-def _columns(table: Any) -> Columns:
-    """The names of a frame's columns."""
-    names = getattr(table, "columns", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def _rows(table: Any) -> Any:
-    """The rows of a frame, and of an array that holds them as objects; anything else as it is."""
-    if hasattr(table, "to_numpy") and hasattr(table, "columns"):
-        return list(table.to_numpy())
-    return list(table) if isinstance(table, np.ndarray) and table.dtype == object else table
-
-
 def _table(X: Sequence[Any]) -> Array:
     """(examples, features) of finite numbers."""
     rows = as_numbers(X, "X")
@@ -164,15 +156,11 @@ def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
     try:
         table = as_numbers(_filled(list(y)), "y")
     except ValueError as error:
-        first = next((m for m, row in enumerate(y) if isinstance(row, (list, tuple))), None)
+        expected = "rows of 0 and 1 per label, or sets of labels, as {'a', 'b'}"
         why = "rows have different lengths" if "inhomogeneous" in str(error) else str(error)
-        sets = "" if first is None else "; labels by name are a set, as in {'a', 'b'}"
-        raise ValueError(
-            f"y holds rows of 0 and 1 per label, or sets of labels: {why}{sets}"
-        ) from error
+        raise ValueError(f"y holds {expected}: {why}") from error
     if table.ndim != 2 or table.shape[1] == 0 or labels not in (None, table.shape[1]):
-        expected = "labels" if labels is None else labels
-        raise ValueError(f"y has shape {table.shape}; expected (examples, {expected})")
+        raise ValueError(f"y has shape {table.shape}; expected (examples, {labels or 'labels'})")
     wrong = np.argwhere(~np.isin(table, (0, 1)) & ~np.isnan(table))
     if len(wrong):
         m, k = wrong[0].tolist()

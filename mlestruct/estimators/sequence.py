@@ -164,16 +164,16 @@ class SequenceModel(Labelled):
         Feature dicts without an oracle of one's own: a structure and a matrix for one sentence take
         twenty times as long as its labels.
         """
-        kind, attributes = type(self), getattr(self, "attributes_", None)
+        kind, attributes = type(self), self.attributes_
         plain = kind.structures is SequenceModel.structures and kind.ties is SequenceModel.ties
-        plain &= self.oracle is None and not self._constant
-        if not plain or attributes is None or not _named(X):
-            return None
-        if not all(isinstance(x, (list, tuple)) for x in X):
+        plain &= self.oracle is None and not self._constant and _named(X)
+        if (
+            attributes is None
+            or not plain
+            or not all(isinstance(x, (list, tuple)) and len(x) for x in X)
+        ):
             return None
         lengths = [len(x) for x in X]
-        if not lengths or min(lengths) == 0:
-            return None
         start, index, data = attributes.entries(X)
         if np.abs(data).max(initial=0.0) > HUGE:
             return None  # what refuses such features says so
@@ -226,30 +226,24 @@ class SequenceModel(Labelled):
 
         Fewer where there are fewer. Exact: probabilities are shares of all sequences' sum.
         """
-        k, given = as_count(k, "k", 1), self._within(X, allowed)
-        found = self._k_best(*self._scored(given), k) if given.X else []
-        return given.answers(found, lambda x: [(self.classes_[:0], 1.0)])
-
-    def _k_best(
-        self, batch: Batch[Any], scores: Array, k: int
-    ) -> list[list[tuple[NDArray[Any], float]]]:
         from mlestruct.inference import marginals
         from mlestruct.inference.decoding import k_best
 
-        log_z, states = marginals(batch, scores), len(self.classes_)
-        found = []
-        for m in range(len(batch)):
-            graph, part = batch.structure(m), scores[batch.coordinates(m)]
-            ends = np.arange(graph.n_nodes - 1)[:, None] + [0, 1]
-            if graph.n_factors != len(ends) or not np.array_equal(graph.scope, ends.ravel()):
-                raise ValueError(f"example {m}: k-best is for chains, and this one has more ties")
-            score = np.where(graph.closed(), -np.inf, part)
-            split = graph.node_start[-1]
-            steps = score[split:].reshape(-1, states, states)
-            tags, worth = k_best(score[:split].reshape(-1, states), steps, k)
-            share = np.exp(worth - log_z.upper[m])
-            found.append(list(zip(self.classes_[tags], share.tolist(), strict=True)))
-        return found
+        if type(self).ties is not SequenceModel.ties:
+            raise ValueError("k-best is for chains, and these sequences have more ties")
+        k, given, found = as_count(k, "k", 1), self._within(X, allowed), list[Any]()
+        if given.X:
+            batch, scores = self._scored(given)
+            log_z, states = marginals(batch, scores), len(self.classes_)
+            for m in range(len(batch)):
+                graph, part = batch.structure(m), scores[batch.coordinates(m)]
+                score = np.where(graph.closed(), -np.inf, part)
+                split = graph.node_start[-1]
+                steps = score[split:].reshape(-1, states, states)
+                tags, worth = k_best(score[:split].reshape(-1, states), steps, k)
+                share = np.exp(worth - log_z.upper[m])
+                found.append(list(zip(self.classes_[tags], share.tolist(), strict=True)))
+        return given.answers(found, lambda x: [(self.classes_[:0], 1.0)])
 
     def shape_of(self, x: Any) -> tuple[int, ...]:
         return (int(x.shape[0]) if hasattr(x, "shape") else len(x),)
@@ -274,11 +268,10 @@ class SequenceModel(Labelled):
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Tied | Shared:
         if _named(X) != (self.attributes_ is not None):
-            kinds = ("arrays", "feature dicts")
-            here, then = kinds if self.attributes_ is not None else kinds[::-1]
-            if any(isinstance(x, (str, list)) and isinstance(next(iter(x), 0), str) for x in X):
-                here, then = "words", f"{then}, one for each position"
-            raise ValueError(f"X holds {here}, but the model was fitted to {then}")
+            given, learned = "feature dicts", "arrays (length, features)"
+            if self.attributes_ is not None:
+                given, learned = "arrays, or words", "feature dicts, one for each position"
+            raise ValueError(f"X holds {given}, but the model was fitted to {learned}")
         if self.attributes_ is None:
             width_of(X, 2, "(length, features)", self.n_features_in_)
         nodes = self.attributes_.stack(X) if self.attributes_ else list(X)

@@ -52,7 +52,6 @@ AFFORDABLE = (
     "exact sums are affordable here, and this surrogate's weights are known to be off: "
     "learner='exact_mle' learns the true ones"
 )
-WEIGHTS = ("sample_weight", "node_weight")
 
 
 class Parameters:
@@ -115,39 +114,6 @@ class Parameters:
 
         lists = InputTags(two_d_array=False)
         return Tags(None, TargetTags(required=True), input_tags=lists)
-
-    def get_metadata_routing(self) -> Any:
-        """Which of fit's and score's weights scikit-learn's searches are to hand on."""
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        if (known := getattr(self, "_metadata_request", None)) is not None:
-            return copy.deepcopy(known)
-        request = MetadataRequest(owner=type(self).__name__)
-        for method in ("fit", "score"):
-            takes = inspect.signature(getattr(type(self), method, id)).parameters
-            for name in filter(takes.__contains__, WEIGHTS):
-                getattr(request, method).add_request(param=name, alias=None)
-        return request
-
-    def set_fit_request(self, **weights: bool | str | None) -> Self:
-        """Whether searches hand ``sample_weight`` or ``node_weight`` to ``fit``.
-
-        True hands it on, and so does another name, by which it is known to the search.
-        """
-        return self._request("fit", weights)
-
-    def set_score_request(self, **weights: bool | str | None) -> Self:
-        """Whether searches hand ``sample_weight`` to ``score``: as for :meth:`set_fit_request`."""
-        return self._request("score", weights)
-
-    def _request(self, method: str, weights: dict[str, Any]) -> Self:
-        request = self.get_metadata_routing()
-        for name, alias in weights.items():
-            if name not in getattr(request, method).requests:
-                raise TypeError(f"{type(self).__name__}.{method} takes no {name}")
-            getattr(request, method).add_request(param=name, alias=alias)
-        self._metadata_request = request
-        return self
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -247,15 +213,17 @@ class Trainable(Parameters):
         """A name per weight: ``feature_names``, or the columns', where there are as many."""
         self._check_fitted()
         names: Any = getattr(self, "feature_names", None)
-        if names is not None:
-            if isinstance(names, str):
-                raise ValueError(f"feature_names is a list of names, not {names!r}")
-            if len(names) != len(self.coef_):
-                raise ValueError(f"{len(names)} names for {len(self.coef_)} features")
-            return [str(name) for name in names]
-        if self._columns is not None and len(self._columns) == len(self.coef_):
-            return list(self._columns)
-        return [f"feature {j}" for j in range(len(self.coef_))]
+        if isinstance(names, str):
+            raise ValueError(f"feature_names is a list of names, not {names!r}")
+        if names is not None and len(names) != len(self.coef_):
+            raise ValueError(f"{len(names)} names for {len(self.coef_)} features")
+        if names is None and len(self._columns or ()) == len(self.coef_):
+            names = self._columns
+        return (
+            [f"feature {j}" for j in range(len(self.coef_))]
+            if names is None
+            else [*map(str, names)]
+        )
 
     def against(self, reference: Any) -> int:
         """The place of the label that others are told against; None: the first."""

@@ -73,7 +73,7 @@ def test_predictions_ask_for_what_was_learned():
         model.predict([[{"word": "x"}]])
     named = ms.SequenceModel(tol=0.1).fit([[{"word": "x"}, {"word": "y"}]], [["a", "b"]])
     for sentence in ([["x", "y"]], ["x y"]):
-        with pytest.raises(ValueError, match=r"X holds words, .* feature dicts, one for each"):
+        with pytest.raises(ValueError, match=r"words, .* feature dicts, one for each"):
             named.predict(sentence)
     with pytest.raises(ValueError, match="example 0: label 'c' was not seen in training"):
         model.score([np.ones((1, 2))], [["c"]])

@@ -14,9 +14,7 @@ import mlestruct as ms
 pytest.importorskip("sklearn", minversion="1.8")
 import sklearn
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.model_selection import KFold, cross_val_predict, cross_validate
 from sklearn.utils import InputTags
 from sklearn.utils import estimator_checks as checks
 from sklearn.utils.validation import check_is_fitted
@@ -146,25 +144,8 @@ def test_cross_val_predict_takes_ragged_lists(name):
             np.testing.assert_array_equal(found[m], expected)
 
 
-@pytest.mark.parametrize("wanted", [True, "importance"])
-def test_weights_are_routed_to_fits_and_scores(wanted):
-    _, X, y = everyone()["sequence"]
-    X, y, weight = X * 3, y * 3, np.linspace(0.5, 2.0, 12)
-    name = "sample_weight" if wanted is True else wanted
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = ms.SequenceModel(tol=1e-6).set_fit_request(sample_weight=wanted)
-        model.set_score_request(sample_weight=wanted)
-        search = GridSearchCV(model, {"alpha": [0.5]}, cv=3).fit(X, y, **{name: weight})
-        twin = ms.SequenceModel(alpha=0.5, tol=1e-6).fit(X, y, weight)
-        np.testing.assert_allclose(search.best_estimator_.coef_, twin.coef_)
-        deaf = sklearn.clone(model).set_fit_request(sample_weight=None)
-        deaf.set_score_request(sample_weight=None)
-        with pytest.raises((ValueError, TypeError), match=name):
-            GridSearchCV(deaf, {"alpha": [0.5]}, cv=3).fit(X, y, **{name: weight})
-
-
 @pytest.mark.parametrize("kind", ["sequence", "graph", "grid", "several"])
-def test_weights_of_labels_are_routed_by_example(kind):
+def test_weights_of_labels_go_with_their_examples(kind):
     (model, X, y), rng = everyone()[kind], np.random.default_rng(0)
     X, y = list(X) * 3, list(y) * 3
     sizes = [2 if kind == "several" else np.shape(labels) for labels in y]
@@ -178,14 +159,6 @@ def test_weights_of_labels_are_routed_by_example(kind):
     np.testing.assert_array_equal(
         cross_validate(model, X, y, cv=3, params={"node_weight": weight})["test_score"], by_hand
     )
-    with sklearn.config_context(enable_metadata_routing=True):
-        asked = sklearn.clone(model.set_fit_request(node_weight=True))
-        asked.set_fit_request(sample_weight=False)  # leaves the other request as it is
-        for one in (asked, make_pipeline(FunctionTransformer(), asked)):
-            found = cross_validate(one, X, y, cv=3, params={"node_weight": weight})
-            np.testing.assert_array_equal(found["test_score"], by_hand)
-    with pytest.raises(TypeError, match=r"MatchingModel\.fit takes no node_weight"):
-        ms.MatchingModel().set_fit_request(node_weight=True)
 
 
 def test_scores_are_weighted():
