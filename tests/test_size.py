@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1441, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5713,
+        5668,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2488, r"mlestruct/estimators/"),
     "families": (1793, r"mlestruct/families/"),
     "extras": (1587, r"mlestruct/"),
 }
-RAW = {"tests": 33899, "benchmarks": 7729}  # all lines, blank ones and comments included
+RAW = {"tests": 33900, "benchmarks": 7729}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

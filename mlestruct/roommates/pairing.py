@@ -147,8 +147,8 @@ class Pairing:
         except Infeasible as error:
             if not len(error.groups):
                 raise
-            witness = error.separators, error.groups
-            raise Infeasible(conflict(self.group.label, self.ids, self.forbid, *witness)) from error
+            found = conflict(self.group.label, self.ids, self.forbid, error.groups)
+            raise Infeasible(found) from error
         mate = mate[: len(self.ids)]
         partner = np.where(mate < len(self.ids), mate, -1)
         return Solution(partner, float(objective[0]), float(upper[0]))

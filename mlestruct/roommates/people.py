@@ -132,12 +132,12 @@ def ids_of(table: Table, column: str) -> list[Any]:
 
 
 def faults_of_people(table: Table, id_column: str, groups: Sequence[str] = ()) -> list[str]:
-    """Whose id is missing, which are given twice, and who is in no group."""
+    """Whose id is missing, which are given twice, and who is in no group; or of rooms."""
     first: dict[str | None, int] = {}
     twice = []
     for row, own in enumerate(table.listed(id_column)):
         if own is not None and (before := first.setdefault(written(own), row)) != row:
-            twice.append(f"id {own!r} is in {table.at(before)} and {table.at(row)}")
+            twice.append(f"{id_column} {own!r} is in {table.at(before)} and {table.at(row)}")
     return [*without(table, [id_column]), *some(twice), *without(table, groups)]
 
 

@@ -184,14 +184,6 @@ class Plan(Shown):
             *self.people.notes,
         ]
 
-    def plot(self, ax: Any = None) -> Any:
-        """Every pair's probability, most probable first; at most 40 pairs."""
-        from mlestruct.plot import dots
-
-        first = sorted(self.pairs, key=lambda pair: -pair.probability)[: 2 * SHOWN]
-        names = [f"{pair.a} + {pair.b}" for pair in first]
-        return dots(names, [pair.probability for pair in first], label="probability", ax=ax)
-
     def __repr__(self) -> str:
         return f"<Plan of {len(self.pairs)} pairs, {len(self.singles)} people alone: print it>"
 
@@ -284,14 +276,6 @@ class Explanation(Shown):
         head = f"{self.a} and {self.b}: probability {self.probability:.3g}, score {self.score:+.3f}"
         more = [f"protected columns together: {self.withheld:+.3f}"] if self.withheld else []
         return [f"{head} (0 is an average partner)", *more]
-
-    def plot(self, ax: Any = None) -> Any:
-        """Every answer's share of the score; right of 0 speaks for the pair."""
-        from mlestruct.plot import dots
-
-        names = [row.column for row in self.contributions]
-        shares = [row.contribution for row in self.contributions]
-        return dots(names, shares, mark=0.0, label="share of the score", ax=ax)
 
 
 def _answer(cell: Any) -> Any:

@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 STYLE = (HERE / "style.css").read_text("utf-8")
 EACH = 10  # most probable partners of everybody in probabilities.csv
 REASONS, SLIGHT = 2, 0.05  # answers named for and against a pair; |log odds| not worth a word
-NEAR, TOP = 2, 3  # other partners named for a person; answers named on top
+TOP = 3  # answers named on top
 FAR = 20.0  # |log factor| beyond which a factor says nothing more
 BASELINES = ("random", "logistic")
 NO_PAGE = "report and page need the extra mlestruct[office]: pip install 'mlestruct[office]'"
@@ -156,7 +156,7 @@ class Report:
         )  # fmt: skip
 
     def homes(self) -> list[Json]:
-        """Each home: who shares, how probable that is, why, who was near; then who is alone."""
+        """Each home: who shares, how probable that is, why; then who is alone."""
         alone: list[tuple[list[Pair], Pair | Single]] = [([], one) for one in self.plan.singles]
         found = []
         for pairs, one in [*((home, home[0]) for home in self.plan.shared), *alone]:
@@ -178,15 +178,10 @@ class Report:
         ]
         if abs(why.withheld) > SLIGHT:
             told.append(words("protected sum", factor=number(exp(why.withheld))))
-        near = []
-        for who in (pair.a, pair.b):
-            found = self.plan.alternatives(who, NEAR)
-            suit = (f"{self.shown(one.partner)} ({percent(one.probability)})" for one in found)
-            near.append(f"{self.shown(who)}: {', '.join(suit) or '–'}")
         title = f"{self.shown(pair.a)} + {self.shown(pair.b)}"
         chance = percent(self.plan.chance(pair.a))
         share = f"{percent(pair.probability)} probable, {chance} by chance"
-        return {"title": title, "probable": share, "reasons": told, "near": near}
+        return {"title": title, "probable": share, "reasons": told}
 
     @cached_property
     def shown(self) -> Name:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.roommates.frames import Table, number, written
-from mlestruct.roommates.people import Group, People, are_ids, without
+from mlestruct.roommates.people import Group, People, are_ids, faults_of_people
 from mlestruct.roommates.questionnaire import refuse
 from mlestruct.structures.base import Ints
 
@@ -50,9 +50,7 @@ def rooms_of(
     # a remark in one cell makes text of the others
     sizes = [c if (n := number(c)) is None else n for c in table.listed(size)]
     given: list[list[Room]] = [[] for _ in people.groups]
-    faults = _nameless(table, names)
-    for name in [name for name in columns if name in table.names]:
-        faults += without(table, [name])
+    faults = faults_of_people(table, "room", [name for name in columns if name in table.names])
     for row, owner in enumerate(_owners(table, people, columns)):
         who = fixed_in.get(row, ())
         fault = _fault(names[row], sizes[row], who)
@@ -75,17 +73,6 @@ def _called(table: Table, *known: str) -> str | None:
     if len(own) > 1:
         raise ValueError(f"{table.file}both {own[0]!r} and {own[1]!r} are there; keep one of them")
     return own[0] if own else None
-
-
-def _nameless(table: Table, names: Sequence[Any]) -> list[str]:
-    seen: dict[Any, int] = {}
-    faults = [f"{table.at(k)}: a room without a name" for k, n in enumerate(names) if n is None]
-    for row, name in enumerate(names):
-        if name is not None and seen.setdefault(name, row) != row:
-            faults.append(
-                f"room {name!r} is listed twice: {table.at(seen[name])} and {table.at(row)}"
-            )
-    return faults
 
 
 def _fixed(
@@ -275,39 +262,16 @@ def _rows(people: People, rules: Sequence[Rule], name: str) -> Ints:
     return np.array(rows, dtype=np.int64).reshape(-1, 2)
 
 
-def conflict(
-    label: str,
-    ids: Sequence[Any],
-    forbidden: Ints,
-    separators: Sequence[Any],
-    groups: Sequence[Sequence[Any]],
-) -> str:
-    """Tutte's witness in words: odd groups that only too few others may join, and why.
-
-    A group that nobody may join is a conflict of its own, and the smallest one is named.
-    """
-    if not len(separators):
-        groups = [min(groups, key=len)]
-    group_of = {int(v): k for k, members in enumerate(groups) for v in members}
-    served = {int(v) for v in separators}
-    blame = [
-        f"({ids[a]!r}, {ids[b]!r})"
-        for a, b in forbidden.tolist()
-        if group_of.get(a) != group_of.get(b) and not {a, b} & served
-    ]
-    named = "; ".join(_named(members, ids) for members in groups[:SHOWN])
-    named += f" and {len(groups) - SHOWN} more" if len(groups) > SHOWN else ""
-    joined = f"each other, only with {_named(separators, ids)}" if len(groups) > 1 else "others"
+def conflict(label: str, ids: Sequence[Any], forbidden: Ints, groups: Sequence[Any]) -> str:
+    """Why not everybody can be paired, by Tutte's witness: whom rules leave to too few others."""
+    some = [int(v) for group in sorted(groups, key=len)[:SHOWN] for v in group]
+    who = ", ".join(repr(ids[v]) if v < len(ids) else "an empty bed" for v in some[:SHOWN])
+    blame = [f"({ids[a]!r}, {ids[b]!r})" for a, b in forbidden.tolist() if {a, b} & {*some}]
     more = f" and {len(blame) - SHOWN} more" if len(blame) > SHOWN else ""
     return (
-        f"{label}: not everybody can be paired: {named} may not be paired with {joined}, because "
-        f"of consent= or forbid={', '.join(blame[:SHOWN])}{more}"
+        f"{label}: not everybody can be paired: too few may share with {who}, because of consent= "
+        f"or forbid={', '.join(blame[:SHOWN])}{more}"
     )
-
-
-def _named(places: Sequence[Any] | Ints, ids: Sequence[Any]) -> str:
-    named = [repr(ids[v]) if v < len(ids) else "an empty bed" for v in places[:SHOWN]]
-    return f"[{', '.join(named)}{', …' if len(places) > SHOWN else ''}]"
 
 
 def ids_in(cell: str, is_id: Callable[[str], bool]) -> list[str]:

@@ -9,7 +9,7 @@ NASTY = "<script>alert('x')</script>&\"=1+1\u202e"
 
 
 def test_text_stays_text_wherever_it_stands(parsed):
-    pair = {"title": NASTY, "probable": NASTY, "reasons": [NASTY], "near": []}
+    pair = {"title": NASTY, "probable": NASTY, "reasons": [NASTY]}
     home = {"group": NASTY, "title": NASTY, "pairs": [pair]}
     given = {"headline": [NASTY], "homes": [home], "notes": [NASTY]}
     html = rendered("report.html", certificate={"withheld": NASTY}, sizes=[(NASTY, 1)], **given)

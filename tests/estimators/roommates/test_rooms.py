@@ -80,7 +80,7 @@ def test_faults(model, fitted, year) -> None:
             by.assign(people, rooms=table, **more)
 
     refused("there is no column 'room'", {"size": [2]})
-    refused("room 'A' is listed twice", {"room": ["A", "A"], "size": [2, 2]})
+    refused("room 'A' is in row 0 and row 1", {"room": ["A", "A"], "size": [2, 2]})
     refused("room 'R1' is for 3; rooms for 1, 2 and 4 can be planned", rooms(2, 3, 4))
     refused("everyone: 2 rooms have 6 places for 8 people", rooms(2, 4), Infeasible)
     refused("room 'R2' for 4 would hold 3; list a room for 1 or 2", rooms(4, 1, 4))

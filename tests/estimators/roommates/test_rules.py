@@ -34,7 +34,9 @@ def test_contradictions(fitted, people) -> None:
 
 def test_a_person_nobody_may_join(fitted, people) -> None:
     forbid = [(201, other) for other in range(202, 207)]
-    with pytest.raises(Infeasible, match=r"gender F: .*\[201\] may not be .* with others, because"):
+    with pytest.raises(
+        Infeasible, match=r"gender F: .*too few may share with 201, because .*\(201, 202\)"
+    ):
         fitted.assign(people, forbid=forbid)
 
 
@@ -44,9 +46,8 @@ def test_too_few_partners_for_too_many(fitted, people) -> None:
     with pytest.raises(Infeasible) as caught:
         fitted.assign(people, forbid=forbid)
     message = str(caught.value)
-    named = [person for person in range(201, 207) if f"[{person}]" in message]
+    named = message.partition("share with ")[2].partition(", because")[0].split(", ")
     assert len(named) >= 3
-    assert "only with" in message
     assert "(202, 203)" in message
 
 
