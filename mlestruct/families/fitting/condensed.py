@@ -207,7 +207,7 @@ class LocalPolytope:
         """
         n, tables, columns = self.nodes, slice(self.nodes, None), np.arange(len(b))
         top = np.maximum.reduceat(b[:, :n], self.start, axis=1)[:, self.node]
-        likely = np.where(b[:, :n] == top, self.state, n).T
+        likely = np.where((b[:, :n] == top) | np.isnan(top), self.state, n).T
         likely = np.minimum.reduceat(likely, self.start, axis=0)
         turned = self.state[:, None] + (self.state[:, None] >= likely[self.node])
         turned[self.last] = likely

@@ -100,6 +100,12 @@ def test_what_is_cut_short_says_how_far_it_is(rng):
         assert some.stalled.any() == (steps == 3)
 
 
+def test_beliefs_beyond_numbers_are_no_optimum(rng):
+    batch = batch_of(rng, GRAPHS["grid of 3 states"], 2)
+    found = Condensed().minimise(batch, np.zeros(batch.size), np.full(batch.size, 1e308))
+    assert found.stalled.all()
+
+
 @pytest.mark.parametrize("loss", ["ucl", "cquad"])
 def test_gradients_where_scores_are_strong(rng, loss):
     batch = batch_of(rng, ms.grid(3, 3), 1)
