@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,6 @@ from mlestruct.native._door import pairs_sums
 from mlestruct.structures.base import (
     Array,
     Constraints,
-    Flags,
     Ints,
     as_count,
     as_integers,
@@ -199,30 +198,6 @@ def checked_edges(n_nodes: int, edges: Any) -> Ints:
     _, first, counts = np.unique(_code(n_nodes, ends), return_index=True, return_counts=True)
     refuse(counts > 1, lambda k: f"edge {_named(ends[first[k]])} is listed twice")
     return ends
-
-
-def fix(fixed: Flags, forbidden: Any, required: Any, index: Callable[[Ints], Ints]) -> Flags:
-    """``fixed`` with these pairs at 0 and at 1; refuses a pair that would be both."""
-    for given, flag in ((forbidden, 0), (required, 1)):
-        pairs = as_pairs(given)
-        chosen = index(pairs)
-        both = np.flatnonzero(fixed[chosen] == 1 - flag)
-        if len(both):
-            raise ValueError(
-                f"pair {tuple(pairs[both[0]].tolist())} is both required and forbidden"
-            )
-        fixed[chosen] = flag
-    return fixed
-
-
-def close_full(
-    fixed: Flags, ends: NDArray[Any], capacity: Array | Ints, words: Callable[[int, int], str]
-) -> Flags:
-    """Forbid all other edges of nodes that their required edges fill; refuse fuller ones."""
-    taken = np.bincount(ends[fixed == 1].ravel(), minlength=len(capacity))
-    refuse(taken > capacity, lambda v: words(v, taken[v]))
-    fixed[(taken == capacity)[ends].any(axis=1) & (fixed < 0)] = 0
-    return fixed
 
 
 class CompleteBipartite:

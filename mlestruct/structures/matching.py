@@ -29,24 +29,23 @@ from mlestruct.structures.graph_edges import (
     Degrees,
     Edges,
     as_pairs,
-    close_full,
-    fix,
 )
 
 Kind = Literal["perfect", "one_sided", "partial"]
 Pairs = Iterable[tuple[int, int]]
 
 
-class OneToOne(Structure):
-    """Edges among nodes, at most one at each; the ``optional`` nodes may stay single."""
+class EdgeSets(Structure):
+    """Sets of a graph's edges, with at most ``capacity`` of them at a node."""
 
     graph: Edges | CompleteBipartite
     n_nodes: int
-    kind: Any
+    capacity: Any = 1
 
     @property
-    def optional(self) -> Ints:
-        raise NotImplementedError
+    def ends(self) -> NDArray[Any]:
+        """(edges × 2) node numbers."""
+        return self.graph.ends
 
     def nodes_of(self, pairs: Any) -> tuple[Any, Any]:
         """The two nodes of each of these coordinates; columns come after the rows."""
@@ -58,12 +57,22 @@ class OneToOne(Structure):
 
     def _pinned(self, fixed: ArrayLike | None, forbidden: Pairs, required: Pairs) -> Flags:
         """A user's fixed coordinates, and what required ones forbid."""
-        flags = fix(as_fixed(self.size, fixed), forbidden, required, self.graph.index)
-        return self._spread(flags) if (flags == 1).any() else flags
+        flags = as_fixed(self.size, fixed)
+        for given, flag in ((forbidden, 0), (required, 1)):
+            pairs = as_pairs(given)
+            chosen = self.graph.index(pairs)
+            for pair in pairs[flags[chosen] == 1 - flag][:1].tolist():
+                raise ValueError(f"pair {tuple(pair)} is both required and forbidden")
+            flags[chosen] = flag
+        return self._spread(flags)
 
     def _spread(self, fixed: Flags) -> Flags:
-        """A required edge forbids every other edge at its two nodes. O(edges)."""
-        return close_full(fixed, self.graph.ends, np.ones(self.n_nodes), self._crowded)
+        """Nodes that required edges fill have no other edge. O(edges)."""
+        if (fixed == 1).any() or np.ndim(self.capacity):
+            taken = np.bincount(self.ends[fixed == 1].ravel(), minlength=self.n_nodes)
+            refuse(taken > self.capacity, lambda v: self._crowded(v, taken[v]))
+            fixed[(taken == self.capacity)[self.ends].any(axis=1) & (fixed < 0)] = 0
+        return fixed
 
     def _crowded(self, node: int, taken: int) -> str:
         return f"node {node} has {taken} required pairs"
@@ -74,6 +83,16 @@ class OneToOne(Structure):
         refuse(fixed[places] == 0, words)
         fixed[places] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
+
+
+class OneToOne(EdgeSets):
+    """Edges among nodes, at most one at each; the ``optional`` nodes may stay single."""
+
+    kind: Any
+
+    @property
+    def optional(self) -> Ints:
+        raise NotImplementedError
 
     @property
     def movable(self) -> bool:
@@ -358,11 +377,6 @@ class Matching(OneToOne):
         self.n_nodes, self.kind = self.graph.n_nodes, kind
         self.size = self.graph.count
         self.fixed = self._pinned(fixed, forbidden, required)
-
-    @property
-    def ends(self) -> NDArray[np.int32]:
-        """(edges × 2) node numbers."""
-        return self.graph.ends
 
     def identity(self) -> Hashable:
         return self.kind, self.graph.identity()

@@ -16,7 +16,6 @@ from mlestruct.structures.base import (
     Binary,
     Bound,
     Constraints,
-    Flags,
     Ints,
     Structure,
     Views,
@@ -33,11 +32,9 @@ from mlestruct.structures.graph_edges import (
     Edges,
     as_pairs,
     checked_arcs,
-    close_full,
-    fix,
     net_outflow,
 )
-from mlestruct.structures.matching import Pairs, odd_component
+from mlestruct.structures.matching import EdgeSets, Pairs, odd_component
 
 
 class Paths(Structure):
@@ -303,7 +300,7 @@ def after_required(arcs: Ints, fixed: NDArray[Any], low: Ints, high: Ints) -> tu
     return low - net, high - net
 
 
-class BMatching(Binary):
+class BMatching(EdgeSets, Binary):
     """Sets of edges with ``capacity`` of them at a node (one number or a list), each used once.
 
     ``exact`` says (once, or per node) that the capacity must be filled. Without ``edges`` the graph
@@ -317,6 +314,7 @@ class BMatching(Binary):
     """
 
     default_oracle = "b_matching"
+    graph: Edges
 
     def __init__(
         self,
@@ -335,9 +333,7 @@ class BMatching(Binary):
         if np.shape(exact) not in ((), (self.n_nodes,)):
             raise ValueError(f"exact has shape {np.shape(exact)} for {self.n_nodes} nodes")
         self.exact = np.broadcast_to(as_numbers(exact, "exact") != 0, (self.n_nodes,)).copy()
-        self.fixed = self._spread(
-            fix(as_fixed(self.size, fixed), forbidden, required, self.graph.index)
-        )
+        self.fixed = self._pinned(fixed, forbidden, required)
 
     @classmethod
     def bipartite(
@@ -356,19 +352,8 @@ class BMatching(Binary):
         )
         return cls(rows + columns, np.stack([row, rows + column], axis=1), capacity, **rest)
 
-    @property
-    def ends(self) -> NDArray[np.int32]:
-        """(edges × 2) node numbers."""
-        return self.graph.ends
-
     def identity(self) -> Hashable:
         return self.graph.identity(), self.capacity.tobytes(), self.exact.tobytes()
-
-    def _spread(self, fixed: Flags) -> Flags:
-        """A node that its required edges fill has no other edge."""
-        words = "node {} has {} required pairs, capacity {}".format
-        own = self.capacity
-        return close_full(fixed, self.ends, own, lambda v, taken: words(v, taken, own[v]))
 
     def encode(self, outcome: Any) -> Array:
         vector = np.bincount(self.graph.index(as_pairs(outcome)), minlength=self.size)
@@ -384,10 +369,6 @@ class BMatching(Binary):
         """The pairs above ½, as (pairs × 2) node numbers."""
         return self.ends[as_numbers(vector, "vector").reshape(-1) > 0.5].astype(np.int64)
 
-    def incidence(self) -> sp.csr_array:
-        """(nodes × edges)."""
-        return self.graph.incidence
-
     def constraints(self) -> Constraints:
         """The nodes' degrees: all of the convex hull on bipartite graphs, necessary on others."""
         high = self.capacity.astype(float)
@@ -395,9 +376,9 @@ class BMatching(Binary):
 
     def clamp(self, observed: Any) -> BMatching:
         """Keep the observed pairs."""
-        fixed = self.fixed.copy()
-        fixed[self.graph.index(as_pairs(observed))] = 1
-        return self.refix(self._spread(fixed))  # type: ignore[return-value]
+        pairs = as_pairs(observed)
+        words = "observed pair ({}, {}) is forbidden".format
+        return self._clamped(self.graph.index(pairs), lambda k: words(*pairs[k]))
 
     def as_flow(self) -> tuple[Ints, Ints, Ints] | None:
         """Bipartite graphs: arcs from one side to the other, lowest and highest net outflow."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -41,35 +42,28 @@ from mlestruct.structures.graph import (
 Link = tuple[int, int]
 
 
-def _overlaps(regions: list[tuple[int, ...]]) -> sp.csr_array:
-    """How many variables each two regions share."""
-    sizes = [len(region) for region in regions]
-    places = np.repeat(np.arange(len(regions)), sizes), np.concatenate(regions)
-    holds = sp.csr_array((np.ones(sum(sizes), dtype=np.int64), places))
-    return sp.csr_array(holds @ holds.T)
-
-
 def covers(regions: list[tuple[int, ...]]) -> list[Link]:
     """(parent, child) wherever a region holds another and none lies between."""
-    size, shared = np.array([len(region) for region in regions]), _overlaps(regions).tocoo()
-    inside = (shared.data == size[shared.col]) & (shared.row != shared.col)
-    twice = np.flatnonzero(inside & (size[shared.row] == size[shared.col]))
-    if len(twice):
-        raise ValueError(f"the region {sorted(regions[shared.row[twice[0]]])} is listed twice")
-    places = shared.row[inside], shared.col[inside]
-    holds = sp.csr_array((np.ones(len(places[0])), places), shape=shared.shape)
-    direct = sp.csc_array(holds - holds.multiply(holds @ holds > 0))
-    direct.eliminate_zeros()
-    direct.sort_indices()
-    child = np.repeat(np.arange(len(regions)), np.diff(direct.indptr))
-    return list(zip(direct.indices.tolist(), child.tolist(), strict=True))
+    sets, holding, links = [frozenset(region) for region in regions], defaultdict(set), list[Link]()
+    for r, region in enumerate(regions):
+        for variable in region:
+            holding[variable].add(r)
+    for child, own in enumerate(sets):
+        above = set.intersection(*(holding[variable] for variable in own)) - {child}
+        if any(sets[parent] == own for parent in above):
+            raise ValueError(f"the region {sorted(own)} is listed twice")
+        between = [sets[parent] for parent in above]
+        links += [(p, child) for p in sorted(above) if not any(one < sets[p] for one in between)]
+    return links
 
 
 def separators(regions: list[tuple[int, ...]], n: int) -> list[frozenset[int]] | None:
     """What neighbours share in a junction forest of the regions; None if there is none."""
     from scipy.sparse.csgraph import minimum_spanning_tree
 
-    shared = sp.triu(_overlaps(regions), k=1, format="csr").astype(float)
+    places = np.repeat(np.arange(len(regions)), [*map(len, regions)]), np.concatenate(regions)
+    holds = sp.csr_array((np.ones(len(places[0])), places))
+    shared = sp.triu(holds @ holds.T, k=1, format="csr")
     shared.data = 1.0 + n - shared.data
     first, second = minimum_spanning_tree(shared).nonzero()
     sets = [frozenset(region) for region in regions]
