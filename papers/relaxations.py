@@ -20,7 +20,6 @@ import scipy.sparse as sp
 
 from mlestruct import Batch, Entropy, FactorGraph
 from mlestruct.families.contrastive.objectives import BeforeAfter, clamped, seen
-from mlestruct.inference.elimination import labelled
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.layouts import neighbours
 from mlestruct.inference.sampling import random_labelling, swept
@@ -425,8 +424,8 @@ class GibbsSteps:
                 given = held.structure(m)
                 drawn = [random_labelling(given, score, rng) for _ in range(self.chains)]
                 begin = swept(given, score, np.array(drawn), HELD, rng)
-                data[here] = labelled(given, begin).mean(axis=0)
-            tau[here] = labelled(free, swept(free, score, begin, self.steps, rng)).mean(axis=0)
+                data[here] = given.labelled(begin).mean(axis=0)
+            tau[here] = free.labelled(swept(free, score, begin, self.steps, rng)).mean(axis=0)
         start, end = -batch.totals(scores * data), -batch.totals(scores * tau)
         return BeforeAfter(start, end, data, tau, (held,))
 

@@ -330,16 +330,3 @@ def sample_states(graph: FactorGraph, scores: Array, count: int, rng: np.random.
         for v, alive in enumerate(found.states):
             states[rows, :, v] = alive[chosen[v]]
     return states
-
-
-def labelled(graph: FactorGraph, states: Ints) -> Array:
-    """Vertices of labellings along the last axis. O(size · order) each."""
-    flat = states.reshape(-1, graph.n_nodes)
-    vertices = np.zeros((len(flat), graph.size))
-    row = np.arange(len(flat))[:, None]
-    vertices[row, graph.node_start[:-1] + flat] = 1.0
-    if graph.n_factors:
-        steps = graph.strides * flat[:, graph.scope]
-        within = np.add.reduceat(steps, graph.scope_start[:-1], axis=1)
-        vertices[row, graph.table_start[:-1] + within] = 1.0
-    return vertices.reshape(*states.shape[:-1], graph.size)

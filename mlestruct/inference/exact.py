@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from mlestruct import limits
 from mlestruct.errors import Infeasible
 from mlestruct.inference import subsets
-from mlestruct.inference.elimination import MEMORY, eliminated, labelled, two_to
+from mlestruct.inference.elimination import MEMORY, eliminated, two_to
 from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.lazy import getter
@@ -39,25 +39,7 @@ EIGHT = 8  # examples between two looks at the clock
 LISTABLE = FactorGraph | BipartiteMatching | Matching | Paths | BMatching | Flow
 
 
-@dataclass(frozen=True)
-class Exact:
-    """log Σ exp⟨score, v⟩ over all outcomes v, and E[v] under the distribution it normalises."""
-
-    log_z: float
-    tau: Array
-
-
-@overload
-def exact(problem: Batch[Any], scores: ArrayLike, *, memory: float = ...) -> Beliefs: ...
-
-
-@overload
-def exact(problem: Structure, scores: ArrayLike, *, memory: float = ...) -> Exact: ...
-
-
-def exact(
-    problem: Batch[Any] | Structure, scores: ArrayLike, *, memory: float = MEMORY
-) -> Beliefs | Exact:
+def exact(problem: Batch[Any] | Structure, scores: ArrayLike, *, memory: float = MEMORY) -> Beliefs:
     """log Σ exp⟨score, v⟩ over all outcomes v, and E[v]; or a ValueError with what it would take.
 
     For one structure, or for a batch (log Z per example, τ flat). Forests and paths: O(size).
@@ -72,7 +54,7 @@ def exact(
     values = as_scores(problem, scores)
     if isinstance(problem, Structure):
         one, point = solve(problem, values[None], memory)
-        return Exact(float(one[0]), point[0])
+        return Beliefs(float(one[0]), point[0])
     log_z, tau = np.empty(len(problem)), np.empty(problem.size)
     for structure, members in problem.groups():
         for part in limits.parts(len(members), EIGHT):
@@ -202,7 +184,7 @@ def outcomes(structure: Structure) -> Array:
     many = isinstance(structure, FactorGraph) and two_to(float(np.log2(structure.cards).sum()))
     if isinstance(structure, FactorGraph) and many * structure.size <= LARGEST:
         states = np.indices(tuple(structure.cards)).reshape(structure.n_nodes, -1).T
-        listed = labelled(structure, states)
+        listed = structure.labelled(states)
         return listed[structure.contains(listed)]
     A, steps = stated.A.tocsc(), list[tuple[Ints, Array]]()
     least, most = (np.asarray(part.sum(axis=1)).ravel() for part in (A.minimum(0), A.maximum(0)))

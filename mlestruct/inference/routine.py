@@ -13,9 +13,12 @@ from mlestruct.structures.entropy import Entropy
 
 
 class Beliefs(NamedTuple):
-    """log Z per example, a feasible τ, and what the next call at nearby scores may start from."""
+    """log Z per example, a feasible τ, and what the next call at nearby scores may start from.
 
-    log_z: Array
+    Of one structure, which exact sums take as well, log Z is a number.
+    """
+
+    log_z: Any
     tau: Array
     warm: Any = None
 

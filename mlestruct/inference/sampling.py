@@ -19,7 +19,6 @@ from mlestruct.errors import Infeasible
 from mlestruct.inference.elimination import (
     MEMORY,
     estimate,
-    labelled,
     possible_states,
     sample_states,
 )
@@ -132,7 +131,7 @@ def sample(
     for structure, members in problem.groups():
         rows = problem.rows(values, members)
         if isinstance(structure, FactorGraph):
-            drawn = labelled(structure, sample_states(structure, rows, count, rng))
+            drawn = structure.labelled(sample_states(structure, rows, count, rng))
         elif isinstance(structure, Paths):
             drawn = _paths(structure, rows, count, rng)
         else:
@@ -206,7 +205,7 @@ def gibbs(
     first = random_labelling(graph, values, rng, start)
     states = swept(graph, values, first[None], burn, rng)
     chains = swept(graph, values, np.repeat(states, count, axis=0), thin, rng, one=True)
-    return Samples(graph, labelled(graph, chains), False, _chain_of("Gibbs", burn, thin))
+    return Samples(graph, graph.labelled(chains), False, _chain_of("Gibbs", burn, thin))
 
 
 def _chain_of(kind: str, burn: int, thin: int) -> str:

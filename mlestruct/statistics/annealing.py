@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import logsumexp, stdtrit
 
-from mlestruct.inference.elimination import labelled
 from mlestruct.inference.sampling import addresses, exchanged, swept
 from mlestruct.limits import late
 from mlestruct.native._door import anneal_pairs
@@ -175,8 +174,8 @@ def _(structure: FactorGraph, score: Array) -> Ready:
         found = np.zeros(RUNS)
         for before, here in itertools.pairwise(ladder):
             if late():  # steps may be of any length; the last one is long then
-                return found + (1.0 - before) * (labelled(structure, states) @ score)
-            found += (here - before) * (labelled(structure, states) @ score)
+                return found + (1.0 - before) * (structure.labelled(states) @ score)
+            found += (here - before) * (structure.labelled(states) @ score)
             states = swept(structure, here * score, states, 1, rng)
         return found
 

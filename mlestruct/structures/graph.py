@@ -277,13 +277,18 @@ class FactorGraph(TableStructure):
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
     def encode(self, outcome: ArrayLike) -> Array:
-        states = as_states(outcome, self.cards)
-        vector = np.zeros(self.size)
-        vector[self.node_start[:-1] + states] = 1.0
+        return self.labelled(as_states(outcome, self.cards))
+
+    def labelled(self, states: Ints) -> Array:
+        """Vertices of labellings along the last axis, which are known to be such. O(size) each."""
+        flat = states.reshape(-1, self.n_nodes)
+        vertices, row = np.zeros((len(flat), self.size)), np.arange(len(flat))[:, None]
+        vertices[row, self.node_start[:-1] + flat] = 1.0
         if self.n_factors:
-            within = np.add.reduceat(states[self.scope] * self.strides, self.scope_start[:-1])
-            vector[self.table_start[:-1] + within] = 1.0
-        return vector
+            steps = self.strides * flat[:, self.scope]
+            within = np.add.reduceat(steps, self.scope_start[:-1], axis=1)
+            vertices[row, self.table_start[:-1] + within] = 1.0
+        return vertices.reshape(*states.shape[:-1], self.size)
 
     def right(self, target: Array, outcome: ArrayLike) -> float:
         """The share of variables predicted right, among those known; NaN where none is known."""
