@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (8013, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7968, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
         4140,
@@ -36,10 +36,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2488, r"mlestruct/estimators/"),
-    "families": (1793, r"mlestruct/families/"),
+    "families": (1774, r"mlestruct/families/"),
     "extras": (1587, r"mlestruct/"),
 }
-RAW = {"tests": 33906, "benchmarks": 7729}  # all lines, blank ones and comments included
+RAW = {"tests": 33896, "benchmarks": 7729}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

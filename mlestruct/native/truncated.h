@@ -31,9 +31,9 @@ struct truncated_run {
     double *sums N(length * width * 8);
 };
 
-/** Send messages in all iterations; beliefs and messages are logarithms unless ``linear``. */
+/** Send messages in all iterations; beliefs and messages are logarithms. */
 EXPORT status send_truncated(const struct message_graph *graph, const struct truncated_order *order,
-                             const struct truncated_run *run, bool linear,
+                             const struct truncated_run *run,
                              double *belief N(graph.node_start[-1] * 8),
                              double *message N(graph.place[-1] * 8));
 /** Take slopes by logarithms of beliefs and messages back through the same iterations, and add the

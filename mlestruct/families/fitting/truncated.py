@@ -24,7 +24,6 @@ from mlestruct.structures.entropy import Rho, counting_numbers
 from mlestruct.structures.graph import only_graphs
 
 LANES = 8  # examples that run side by side
-RANGE = 600.0  # of log-beliefs that are safe as plain numbers
 
 
 class Sweep(NamedTuple):
@@ -77,10 +76,6 @@ class CompiledGraph(NamedTuple):
     """Which states of slots every entry of a factor's table has."""
     scatter: sp.csr_array
     """Which slots' states are a node's, as sums over them."""
-    degree: int
-    """The largest number of factors around a node."""
-    bethe: bool
-    """All numbers count 1: belief propagation."""
 
 
 @kept
@@ -117,8 +112,6 @@ def compiled(graph: FactorGraph, numbers: bytes, order: Order) -> CompiledGraph:
         home,
         sp.csr_array((np.ones(len(sent)), (entry - nodes, sent)), tables),
         sp.csr_array((np.ones(len(states)), (home, states)), over),
-        int(np.bincount(scope, minlength=n).max()),
-        bool((counts == 1).all() and (whole == 1).all()),
     )
 
 
@@ -162,7 +155,7 @@ class Messages:
 
 
 class MessageRun:
-    """Any order, cards and counting numbers; ``linear`` where the state is exponentiated."""
+    """Messages on graphs of any order, cards and counting numbers."""
 
     def __init__(self, ready: CompiledGraph, scores: Array, iterations: int, whole: bool) -> None:
         self.ready, self.whole, self.count = ready, whole, scores.shape[1]
@@ -170,17 +163,15 @@ class MessageRun:
         sets, size, lanes = self.scores.shape
         graph, nodes = ready.kernel, len(ready.whole)
         self.last = min(max(iterations, 1), sets) - 1
-        belief, table, fits = self._begin()
-        message = np.zeros((len(ready.home), lanes))
-        linear = self.linear = ready.bethe and fits
-        if linear:
-            belief, message = np.exp(belief), np.exp(message)
+        top = np.maximum.reduceat(self.scores, ready.start, axis=1)
+        less = self.scores - top[:, ready.table_of]
+        table = np.zeros_like(less)
+        np.exp(less[:, nodes:] / ready.counts, out=table[:, nodes:])
+        belief, message = less[0, :nodes] / ready.whole, np.zeros((len(ready.home), lanes))
         width = int(ready.order.tape[-1])
         near, sums = np.empty((2, iterations, width, lanes))
         self.tape = TruncatedRun(sets, size, iterations, width, self.scores, table, near, sums)
-        send_truncated(graph, ready.order, self.tape, linear, belief, message)
-        if linear:
-            belief, message = np.log(belief), np.log(message)
+        send_truncated(graph, ready.order, self.tape, belief, message)
         tau = np.zeros((size, lanes))
         tau[:nodes] = normalised(belief, graph.node_start)
         if whole and graph.factors:
@@ -188,23 +179,6 @@ class MessageRun:
             inside += self.scores[self.last, nodes:] / ready.counts
             tau[nodes:] = normalised(inside, graph.table_start - nodes)
         self.tau = np.ascontiguousarray(tau[:, : self.count].T)
-
-    def _begin(self) -> tuple[Array, Array, bool]:
-        """Logarithms of beliefs, exponentials of factors' scores, and whether beliefs may be too.
-
-        They may where the scores around every node range over little.
-        """
-        ready, graph = self.ready, self.ready.kernel
-        nodes, table_of = len(ready.whole), ready.table_of
-        top = np.maximum.reduceat(self.scores, ready.start, axis=1)
-        span = top - np.minimum.reduceat(self.scores, ready.start, axis=1)
-        less = self.scores - top[:, table_of]
-        table = np.zeros_like(less)
-        np.exp(less[:, nodes:] / ready.counts, out=table[:, nodes:])
-        reach = span[:, : graph.nodes].max() + ready.degree * span[:, graph.nodes :].max(
-            initial=0.0
-        )
-        return np.array(less[0, :nodes] / ready.whole), table, bool(reach <= RANGE)
 
     def pull(self, slope: Array) -> Array:
         ready, out = self.ready, np.zeros_like(self.scores)
