@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlestruct.roommates import frames
 from mlestruct.roommates.frames import Column, Table, number, shown, suspects, written
-from mlestruct.roommates.observed import KEPT, Agreement, homes_of, leaks, read_pairs
+from mlestruct.roommates.observed import KEPT, Agreement, leaks, read_pairs
 from mlestruct.roommates.people import People, faults_of_people, groups_of
 from mlestruct.roommates.project import Settings
 from mlestruct.roommates.words import FINDINGS
@@ -116,11 +116,7 @@ def examine(
     found[:] = [*general, *(one._replace(table=people) for one in found)]
     found.refused(people, faults_of_people(everybody, told.id, told.groups))
     for k in shares:
-        try:
-            read_pairs(tables[k], unchecked(everybody, told), told.columns)
-        except ValueError as error:
-            lines = str(error).splitlines()
-            found.refused(k, (line.strip() for line in (lines[1:] or lines)))
+        found.refused(k, read_pairs(tables[k], unchecked(everybody, told), told.columns).faults)
     pairs = paired(sharing, everybody, told)
     _groups(people, everybody, told, pairs, found)
     taken = [told.id, *told.groups, *(n for n in told.shares if own and n in everybody.names)]
@@ -168,18 +164,11 @@ def _introduced(tables: Sequence[Table], told: Settings, found: Findings) -> Set
 
 
 def paired(shares: Sequence[Table], everybody: Table, told: Settings) -> Ints:
-    """(pairs × 2) rows of people, of the pairs of all tables that say who shares, if readable."""
-    people, found = unchecked(everybody, told), set()
-    for table in shares:
-        try:
-            homes = homes_of(table, people, told.columns)
-        except ValueError:
-            continue
-        for home in homes:
-            two = {people.known(who) for who in home.ids} - {None}
-            if len(home.ids) == len(two) == 2:
-                found.add(tuple(sorted(row for row in two if row is not None)))
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
+    """(pairs × 2) rows of people, of the pairs of all tables that say who shares."""
+    people, needed = unchecked(everybody, told), set(told.columns.needed)
+    found = [read_pairs(t, people, told.columns) for t in shares if needed <= set(t.names)]
+    rows = np.concatenate([*(one.rows for one in found), np.empty((0, 2), dtype=np.int64)])
+    return np.unique(np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1), axis=0)
 
 
 def unchecked(everybody: Table, told: Settings) -> People:

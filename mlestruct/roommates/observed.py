@@ -60,18 +60,12 @@ class ColumnNames:
 
 
 class Observed(NamedTuple):
-    """(pairs × 2) rows of people; in words who is not among them, and what looks wrong."""
+    """(pairs × 2) rows of people; in words who is left out, what looks wrong, and what is."""
 
     rows: Ints
-    notes: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
-
-
-class Home(NamedTuple):
-    """People who share, as somebody wrote them down: ids, and the rows of the table."""
-
-    ids: tuple[Any, ...]
-    rows: tuple[int, ...]
+    notes: tuple[str, ...]
+    doubts: tuple[str, ...]
+    faults: tuple[str, ...]
 
 
 class Hall(NamedTuple):
@@ -86,105 +80,85 @@ class Hall(NamedTuple):
 
 
 def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
-    """Every pair within one group, nobody in two; pairs of cohorts without people are skipped.
+    """All pairs once, with what is wrong; those of cohorts without people are skipped.
 
-    Without a table of pairs the table of people says who shares. All faults are in one message.
+    Without a table of pairs the table of people says who shares.
     """
     pairs = as_table(people.table if given is None else given, columns)
     if given is None and not columns.by_person:
         raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
+    where = "" if pairs.places else "pairs, "
     cohort, named = columns.cohort, [ANY] * len(pairs)
     if cohort is not None and cohort in pairs.names:
         known = {written(own): own for own in people.table.listed(cohort)}
         named = [ANY if own is None else known.get(written(own)) for own in pairs.listed(cohort)]
-    homes = [home for home in homes_of(pairs, people, columns) if named[home.rows[0]] is not None]
-    large = [home for home in homes if len(home.ids) > 2]
-    if columns.larger == "refuse":
-        crowds = [
-            f"{_place(pairs, home)}: {len(home.ids)} people share "
-            f"({', '.join(map(repr, home.ids[:4]))}{', …' * (len(home.ids) > 4)}); only pairs can "
-            "be learned from: split them into pairs, or leave these people out by larger=leave_out"
-            for home in large
-        ]
-        refuse(some(crowds))
-    once: dict[frozenset[Any], tuple[Home, list[Any]]] = {}
+    large: dict[frozenset[str | None], tuple[int, list[Any]]] = {}
+    once: dict[frozenset[int | None], tuple[int, list[int | None]]] = {}
     strange = []
-    for home in [home for home in homes if len(home.ids) == 2]:
-        two = [people.known(who) for who in home.ids]
-        for who in [who for who, row in zip(home.ids, two, strict=True) if row is None]:
-            strange.append(f"{_place(pairs, home)}: nobody has id {who!r}{people.like(who)}")
-        if None not in two:
-            once.setdefault(frozenset(two), (home, two))
+    for row, ids in [
+        home for home in homes_of(pairs, people, columns) if named[home[0]] is not None
+    ]:
+        two = [people.known(who) for who in ids]
+        if len(ids) > 2:
+            large.setdefault(frozenset(map(written, ids)), (row, ids))
+        elif len(ids) == 2 and None not in two:
+            once.setdefault(frozenset(two), (row, two))
+        elif len(ids) == 2:
+            who = ids[two.index(None)]
+            strange.append(f"{where}{pairs.at(row)}: nobody has id {who!r}{people.like(who)}")
+    crowds = [
+        f"{where}{pairs.at(row)}: {len(ids)} people share ({', '.join(map(repr, ids[:4]))}"
+        f"{', …' * (len(ids) > 4)}); only pairs can be learned from: split them into pairs, or "
+        "leave these people out by larger=leave_out"
+        for row, ids in large.values()
+        if columns.larger == "refuse"
+    ]
     rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
-    shared = [home for home, _ in once.values()]
-    places = [_place(pairs, home) for home in shared]
-    refuse([*some(strange), *_faults(rows, people, places)])
-    crowd, skipped = sum(len(home.ids) for home in large), named.count(None)
-    what = "rows" if columns.by_person else "pairs"
-    counts = (
-        (crowd, f"people live in {len(large)} rooms of three or more"),
-        (skipped, f"{what} are of cohorts that are not in the table of people"),
-    )
+    places = [f"{where}{pairs.at(row)}" for row, _ in once.values()]
     odd = [
-        f"{place}, {cohort} {named[home.rows[0]]} for {own}"
-        for place, home, row in zip(places, shared, rows[:, 0].tolist(), strict=True)
-        if cohort and named[home.rows[0]] not in (ANY, own := people.cohort_of(row))
+        f"{place}, {cohort} {named[row]} for {own}"
+        for place, (row, two) in zip(places, once.values(), strict=True)
+        if cohort and named[row] not in (ANY, own := people.cohort_of(two[0] or 0))
     ]
     doubts = [
         f"{len(odd)} pairs are said to be of another {cohort} than their people, and count with "
         f"these (the first: {first})"
         for first in odd[:1]
     ]
+    crowd, skipped = sum(len(ids) for _, ids in large.values()), named.count(None)
+    what = "rows" if columns.by_person else "pairs"
+    counts = (
+        (crowd, f"people live in {len(large)} rooms of three or more"),
+        (skipped, f"{what} are of cohorts that are not in the table of people"),
+    )
     notes = tuple(f"{count} {why}" for count, why in counts if count)
-    return Observed(rows, notes, tuple(doubts))
+    faults = [*some(crowds), *some(strange), *_faults(rows, people, places)]
+    return Observed(rows, notes, tuple(doubts), tuple(faults))
 
 
-def homes_of(pairs: Table, people: People, columns: ColumnNames) -> list[Home]:
-    """Sets of people who share, in the table's order; singles among them.
+def homes_of(pairs: Table, people: People, columns: ColumnNames) -> Iterable[tuple[int, list[Any]]]:
+    """(row of the table, ids) of people who share, singles among them, in the table's order.
 
     By rooms: who has the same one in the same cohort; nobody shares a blank one. By partners:
-    everybody with those named in the same row; once where each names the other.
+    everybody with those named in the same row.
     """
-    strange = [name for name in columns.partners if name not in pairs.columns]
-    if strange and not columns.by_person:
-        raise ValueError(
-            f"{pairs.file}there is no column {strange[0]!r}; there are {', '.join(pairs.columns)}: "
-            "partners= names the two columns of ids"
-        )
-    ends = columns.room or columns.partner or columns.partners
-    ids = pairs.listed(columns.id) if columns.by_person else [None] * len(pairs)
-    homes: dict[Any, Home] = {}
-    for row, (me, *named) in enumerate(zip(ids, *map(pairs.listed, ends), strict=True)):
-        key: Any = row
-        who = others = tuple(one for one in named if one is not None)
-        if columns.room:
+    listed = zip(*map(pairs.listed, columns.needed), strict=True)
+    if not columns.room:
+        return enumerate([[who for who in ids if who is not None] for ids in listed])
+    homes: dict[Any, tuple[int, list[Any]]] = {}
+    for row, (me, *room) in enumerate(listed):
+        if None not in room:
             mine = people.known(me)
             when = people.cohort_of(mine) if columns.cohort and mine is not None else None
-            key, who = (when, *named), (me,) if None not in named else ()
-            who = (*homes.get(key, Home((), ())).ids, *who)
-        elif columns.partner:
-            who = (
-                (me, me) if others and set(others) == {me} else tuple(dict.fromkeys((me, *others)))
-            )
-            key = frozenset(map(written, who))
-            who = homes[key].ids if key in homes else who
-        if who:
-            homes[key] = Home(who, (*homes.get(key, Home((), ())).rows, row))
-    return list(homes.values())
-
-
-def _place(pairs: Table, home: Home) -> str:
-    """``pairs, row 3``, or the lines of a file."""
-    rows = home.rows
-    if pairs.places is None:
-        return f"pairs, row {rows[0]}"
-    return " and ".join(map(pairs.at, rows[:2]))
+            homes.setdefault((when, *room), (row, []))[1].append(me)
+    return homes.values()
 
 
 def examples_of(
     observed: Observed, people: People, what: str = "learn from"
 ) -> tuple[Given, list[str]]:
-    """Examples by group; and in words who is left out of them."""
+    """Examples by group, and in words who is left out of them; all faults are in one message."""
+    refuse(observed.faults)
     alone, everybody, group = 0, len(people.ids), people.group_of[observed.rows[:, 0]]
     halls, outcomes = list[Hall](), list[Ints]()
     for k, whole in enumerate(people.groups):

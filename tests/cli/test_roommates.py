@@ -136,7 +136,7 @@ FIT = ["fit", "people.csv", "pairs.csv", *COLUMNS]
         ([*FIT, "--same", "dorm"], "there is no column 'dorm'; there are id, year, gender, q1"),
         ([*FIT, "--ordinal", "x*"], "ordinal: no column is named or fits 'x*'; there are id"),
         ([*FIT, "--id", "number"], "there is no column 'number'; there are id, year"),
-        ([*FIT, "--partners", "a,b"], "there are id_a, id_b, year: --partners names the"),
+        ([*FIT, "--partners", "a,b"], "there are id_a, id_b, year"),
         ([*FIT, "--only", "7"], "nobody has year 7; there are 1, 2"),
         ([*FIT, "--categorical", "q1*"], "column 'q1' is named in categorical, and in ordinal too"),
         (["fit", "people.csv", "pairs.csv", "--only", "1"], "--only needs a cohort"),
