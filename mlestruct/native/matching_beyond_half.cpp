@@ -16,13 +16,12 @@ constexpr double NEAR = 1e-4, AGREE = 1e-7;  // so near to a vertex an answer pr
 constexpr double FAR = 50.0;                 // nats: of a leap
 constexpr int64_t PERIOD = 10;               // sweeps between leaps
 constexpr int64_t HUNDRED = 100;             // sweeps in which errors are to halve
-constexpr double ALONG = 0.99;               // the cosine of two steps of one series
 constexpr double NOTHING = 1e-17;  // left to the others: the bound is what the likeliest is worth
 
 // Arrays of one call.
 struct Room {
     double *degree, *mass, *largest, *slack;  // by node
-    double *older, *old, *held, *log_off, *linear, *kept, *worth;
+    double *old, *held, *log_off, *linear, *kept, *worth;
     int64_t *top, *start, *place, *other, *edge;
     bool sided = false;
 
@@ -30,7 +29,7 @@ struct Room {
         const int64_t n = g.nodes, m = g.live;
         for (double **array : {&degree, &mass, &largest, &slack, &kept})
             *array = arena.array<double>(n);
-        for (double **array : {&older, &old, &held}) *array = arena.array<double>(2 * m);
+        for (double **array : {&old, &held}) *array = arena.array<double>(2 * m);
         log_off = arena.array<double>(m);
         linear = arena.array<double>(m);
         worth = arena.array<double>(whole_eights(n + 1) + EIGHT);
@@ -239,12 +238,11 @@ struct Split {
     }
 };
 
-// Messages that creep leap: as far as a geometric series of steps like the last ones goes, which is
-// without end towards a vertex, but at most twice as far as the last time, and back again where
-// that has led nowhere. Steps are of the messages' logarithms.
+// Messages that creep leap along their last step, twice as far as the last time, and back again
+// where that has led nowhere. Steps are of the messages' logarithms.
 struct Leaps {
     int64_t size;
-    double *sent, *older, *old, *held;
+    double *sent, *old, *held;
     double longest = 1.0, mark = INF;
 
     void copy(const double *from, double *to) const {
@@ -253,12 +251,6 @@ struct Leaps {
 
     bool leapt() const { return mark < INF; }
 
-    // Before the sweep whose step is the last, and before the one before it.
-    void look() {
-        copy(old, older);
-        copy(sent, old);
-    }
-
     void take(double worst) {
         if (worst > mark) {
             copy(held, sent);
@@ -266,29 +258,13 @@ struct Leaps {
             mark = INF;
             return;
         }
-        const double far = smaller(to_come(), longest);
-        if (!(far > 0.0)) return;
         copy(sent, held);
-        longest *= 2.0;
         mark = worst;
         for (int64_t e = 0; e < size; ++e) {
-            const double step = far * logarithm(sent[e] / old[e]);
+            const double step = longest * logarithm(sent[e] / old[e]);
             sent[e] *= exponential(larger(smaller(step, FAR), -FAR));
         }
-    }
-
-    // How many steps like the last are to come, if the last two are of a series; 0 if they are not.
-    // A series whose steps shrink by less than a fifth: others need no help.
-    double to_come() const {
-        double first = 0.0, last = 0.0, both = 0.0;
-        for (int64_t e = 0; e < size; ++e) {
-            const double a = logarithm(old[e] / older[e]), b = logarithm(sent[e] / old[e]);
-            first += a * a;
-            last += b * b;
-            both += a * b;
-        }
-        if (!(both > 0.8 * first && both > ALONG * square_root(first * last))) return 0.0;
-        return both < first ? both / (first - both) : INF;
+        longest *= 2.0;
     }
 };
 
@@ -311,11 +287,11 @@ struct Bethe {
         });
         for (int64_t e = 0; cold && e < 2 * g.live; ++e) sent[e] = 1.0;
         double worst = INF, least = INF, before = INF;
-        Leaps leaps{2 * g.live, sent, room.older, room.old, room.held};
+        Leaps leaps{2 * g.live, sent, room.old, room.held};
         bool creeping = false;  // no half in a hundred sweeps
         for (int64_t sweep = 1; sweep <= sweeps; ++sweep) {
             const int64_t phase = sweep % PERIOD;
-            if (creeping && (phase == 0 || phase == PERIOD - 1)) leaps.look();
+            if (creeping && phase == 0) leaps.copy(sent, leaps.old);
             if (g.two_sided) {
                 worst = exchange<true>(false);
                 if (worst < 1e100) worst = larger(exchange<true>(true), worst);

@@ -18,31 +18,14 @@ struct Axis {
 
     void marginal(double *out) const {
         for (int64_t k = 0; k < cards; ++k) out[k] = 0.0;
-        for (const double *at = table; at < table + entries; at += stride * cards) {
-            if (stride == 1)
-                for (int64_t k = 0; k < cards; ++k) out[k] += at[k];
-            else
-                for (int64_t k = 0; k < cards; ++k) out[k] += total(at + k * stride);
-        }
+        for (const double *at = table; at < table + entries; at += stride * cards)
+            for (int64_t k = 0; k < cards; ++k)
+                for (int64_t x = 0; x < stride; ++x) out[k] += at[k * stride + x];
     }
     void scale(const double *by) const {
-        for (double *at = table; at < table + entries; at += stride * cards) {
-            if (stride == 1)
-                for (int64_t k = 0; k < cards; ++k) at[k] *= by[k];
-            else
-                for (int64_t k = 0; k < cards; ++k)
-                    for (int64_t x = 0; x < stride; ++x) at[k * stride + x] *= by[k];
-        }
-    }
-
-  private:
-    double total(const double *at) const {
-        Row rows = row_of(0.0);
-        int64_t x = 0;
-        for (; x + EIGHT <= stride; x += EIGHT) rows = rows + load(at + x);
-        double found = x ? sum(rows) : 0.0;
-        for (; x < stride; ++x) found += at[x];
-        return found;
+        for (double *at = table; at < table + entries; at += stride * cards)
+            for (int64_t k = 0; k < cards; ++k)
+                for (int64_t x = 0; x < stride; ++x) at[k * stride + x] *= by[k];
     }
 };
 
