@@ -35,13 +35,6 @@ int64_t exponent(double x) {
 // 2^k for k of normal numbers.
 double power_of_two(int64_t k) { return from_bits((k + 1023) << 52); }
 
-// The nearest whole number, of two the even one.
-double nearest_whole(double x) {
-    constexpr double whole = 4503599627370496.0;  // from 2^52 on all numbers are
-    const double size = __builtin_fabs(x);
-    return size < whole ? __builtin_copysign((size + whole) - whole, x) : x;
-}
-
 // The next number above one that is finite.
 double next_above(double x) { return x == 0 ? TINIEST : from_bits(bits_of(x) + (x > 0 ? 1 : -1)); }
 
@@ -68,33 +61,27 @@ double range(const double *score, int64_t count) {
     return low <= high ? high - low : -1.0;
 }
 
-// Let forbidden entries cost that much. Return what this added to the table's range.
-double fill(double *score, int64_t count, double cost) {
-    double low = INF, used = 0.0;
+// Let forbidden entries lie that far below the least finite one.
+void fill(double *score, int64_t count, double cost) {
+    double low = INF;
     for (int64_t k = 0; k < count; ++k)
         if (score[k] > -INF) low = smaller(low, score[k]);
     for (int64_t k = 0; k < count; ++k)
-        if (score[k] == -INF) {
-            score[k] = low - cost;
-            used = cost;
-        }
-    return used;
+        if (score[k] == -INF) score[k] = low - cost;
 }
 
 // Forbid a state at the edge's node (0 or 1) where the edge forbids it with every other. Return
 // false if the whole table is forbidden.
 bool lift(double *table, int end, double *node) {
     const int step = end == 0 ? 2 : 1, other = 3 - step;
-    bool dead[2];
-    for (int a = 0; a < 2; ++a)
-        dead[a] = table[a * step] == -INF && table[a * step + other] == -INF;
-    if (dead[0] && dead[1]) return false;
-    for (int a = 0; a < 2; ++a)
-        if (dead[a]) {
-            node[a] = -INF;
-            table[a * step] = table[(1 - a) * step];
-            table[a * step + other] = table[(1 - a) * step + other];
-        }
+    for (int a = 0; a < 2; ++a) {
+        double *own = table + a * step, *twin = table + (1 - a) * step;
+        if (own[0] > -INF || own[other] > -INF) continue;
+        node[a] = -INF;
+        own[0] = twin[0];
+        own[other] = twin[other];
+        if (own[0] == -INF && own[other] == -INF) return false;
+    }
     return true;
 }
 
@@ -152,7 +139,8 @@ struct Rounding {
 
     double difference(double a, double b) {
         const Sum exact = two_sum(a, -b);
-        const double scaled = scale * exact.total, whole = nearest_whole(scaled);
+        const double scaled = scale * exact.total, whole = static_cast<double>(static_cast<int64_t>(
+                                                       scaled + __builtin_copysign(0.5, scaled)));
         lost += scaled == 0 && exact.total != 0 ? TINIEST : __builtin_fabs(scaled - whole);
         slips += __builtin_fabs(exact.slip);
         return whole;
@@ -177,27 +165,6 @@ struct Total {
         slips += __builtin_fabs(slip);
     }
 };
-
-// Products of the ends' tables where an end is integral; else 1/2 on the diagonal if the edge
-// attracts, on the other one if not.
-void complete_edge(const double *score, int first, int second, bool attracts, double *edge,
-                   Total &total) {
-    for (int k = 0; k < 4; ++k) edge[k] = 0.0;
-    if (first == 0 && second == 0) {
-        for (int a = 0; a < 2; ++a) {
-            const int at = 2 * a + (attracts ? a : 1 - a);
-            edge[at] = 0.5;
-            total.add(0.5 * score[at]);
-        }
-        return;
-    }
-    const double weight = first == 0 || second == 0 ? 0.5 : 1.0;
-    for (int a = first > 0; a < 1 + (first >= 0); ++a)
-        for (int b = second > 0; b < 1 + (second >= 0); ++b) {
-            edge[2 * a + b] = weight;
-            total.add(weight * score[2 * a + b]);
-        }
-}
 
 // One model at a time: its finite scores, its signed form, and its cut.
 struct Model {
@@ -281,8 +248,8 @@ struct Model {
         for (int64_t e = 0; e < p.edges; ++e) total += range(pair + 4 * e, 4);
         const double price = well_above(2 * total);
         for (int64_t e = 0; e < p.edges; ++e) {
-            const double finite = range(pair + 4 * e, 4);
-            const double spread = finite + fill(pair + 4 * e, 4, price);
+            fill(pair + 4 * e, 4, price);
+            const double spread = range(pair + 4 * e, 4);
             reach[p.ends[2 * e]] += spread;
             reach[p.ends[2 * e + 1]] += spread;
         }
@@ -345,20 +312,25 @@ struct Model {
             if (side[i] == 0 && other_balanced[i]) side[i] = static_cast<int8_t>(-other_flip[i]);
     }
 
-    // Write the tables of the sides, and a bound on the best score.
+    // Write the tables of the sides, and a bound on the best score: products of the ends' tables
+    // where an end is integral, else 1/2 on one of the diagonals.
     Refusal complete(int64_t k, double *node, double *upper) const {
-        const double *own = p.score + k * size(), *pairs = own + 2 * p.nodes;
-        double *edge = node + 2 * p.nodes;
+        const double *own = p.score + k * size();
         Total total;
         for (int64_t i = 0; i < p.nodes; ++i) {
             node[2 * i + 1] = 0.5 + 0.5 * side[i];
             node[2 * i] = 1.0 - node[2 * i + 1];
-            for (int a = side[i] > 0; a < 1 + (side[i] >= 0); ++a)
-                total.add(node[2 * i + a] * own[2 * i + a]);
         }
-        for (int64_t e = 0; e < p.edges; ++e)
-            complete_edge(pairs + 4 * e, side[p.ends[2 * e]], side[p.ends[2 * e + 1]],
-                          coupling[e] >= 0, edge + 4 * e, total);
+        for (int64_t e = 0; e < p.edges; ++e) {
+            const int64_t i = p.ends[2 * e], j = p.ends[2 * e + 1];
+            for (int c = 0; c < 4; ++c) {
+                const bool same = c == 0 || c == 3, halves = side[i] == 0 && side[j] == 0;
+                node[2 * p.nodes + 4 * e + c] = halves ? (same == (coupling[e] >= 0) ? 0.5 : 0.0)
+                                                       : node[2 * i + c / 2] * node[2 * j + c % 2];
+            }
+        }
+        for (int64_t c = 0; c < size(); ++c)
+            if (node[c] > 0.0) total.add(node[c] * own[c]);
         const double score = total.total + total.lost;
         const double terms = static_cast<double>(size() + 2);
         const double doubt = cost + total.slips * 1.2e-16 * terms;
