@@ -392,7 +392,7 @@ def _years(people: Any, pairs: Any, years: int, rho: float, quick: bool) -> Iter
 
 def _estimates(model: RoommateModel) -> Array:
     """(weights × 3): estimate and interval."""
-    return np.array([(c.estimate, c.low, c.high) for c in model.told_.rows])
+    return np.array([(c.estimate, c.low, c.high) for c in model.known_.told.rows])
 
 
 def _table() -> None:

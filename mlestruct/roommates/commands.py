@@ -289,7 +289,7 @@ def run_fit(given: argparse.Namespace) -> int:
     return tell(
         given,
         model=given.model,
-        contrasts=list(map(vars, model.told_.rows)),
+        contrasts=list(map(vars, model.known_.told.rows)),
         unidentified=untold(model),
         notes=model.notes_,
         certificate=model.certificate_,
@@ -310,7 +310,7 @@ def _learned(model: RoommateModel) -> list[str]:
         for column, c in sure
     ]
     lost = ", ".join((*open_, *untold(model)))
-    head = f"learned from {model.told_.units} pairs:" if sure else REPORT["nothing sure"]
+    head = f"learned from {model.known_.told.units} pairs:" if sure else REPORT["nothing sure"]
     return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else [])]
 
 

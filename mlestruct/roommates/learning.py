@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,11 +13,19 @@ from mlestruct import Batch
 from mlestruct.estimators.examples import Given
 from mlestruct.features import Pairs
 from mlestruct.roommates.questionnaire import Answers
-from mlestruct.statistics import Named
+from mlestruct.statistics import Intervals, Named
 from mlestruct.structures.base import Array, Ints
 
 OTHERS, LARGEST = 10, 20_000  # pairs not observed, for every observed one and in all
 NEWTON = 8  # steps, from nothing
+
+
+class Known(NamedTuple):
+    """Intervals of what pairs tell, the weights of a logistic regression, digests of all pairs."""
+
+    told: Intervals
+    logistic: Array
+    marks: Ints
 
 
 def logistic(batch: Batch[Any], features: Pairs) -> Array:

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learning.loop import AnyCheckpoint
 from mlestruct.roommates.frames import table, written
-from mlestruct.roommates.learning import contrasts_of, logistic, marks
+from mlestruct.roommates.learning import Known, contrasts_of, logistic, marks
 from mlestruct.roommates.observed import (
     Agreement,
     ColumnNames,
@@ -126,7 +127,7 @@ class RoommateModel(Estimator):
     rho: Any = 0.5
     tol: float = 1e-9
     private: ClassVar[bool] = True
-    learns: ClassVar[tuple[str, ...]] = ("logistic_", "marks_", "cohorts_")
+    learns: ClassVar[tuple[str, ...]] = ("cohorts_",)
 
     def fit(  # type: ignore[override]
         self,
@@ -158,15 +159,23 @@ class RoommateModel(Estimator):
                 learn(given, [])
             finally:
                 if "_found" in vars(model):  # also where Ctrl-C ended the fit
-                    model._look_back(given)
-                    vars(self).update(vars(model), alpha=self.alpha)
+                    back = partial(model._look_back, given, vars(model).pop("_found").tau)
+                    vars(self).update(vars(model), alpha=self.alpha, _back=back)
             if self._short or not self.alpha_scores_:  # else the choice of alpha was cut short
                 limits.told()
         return self
 
     def _sampled(self, people: Any, pairs: Any) -> Given:
         """Tables of people and of who shares as examples, checked; they are remembered."""
-        self._check_settings()
+        for name in GIVEN:
+            if getattr(self, name) != self._defaults()[name]:
+                raise ValueError(f"{name}= is not for room-mates, which learn by mle_struct")
+        for name in ALLOWED:
+            _refuse_other(name, getattr(self, name))
+        if listed(self.room) and listed(self.partner):
+            raise ValueError("who shares is said by room= or by partner=, not by both")
+        if isinstance(self.partners, str) or len(self.partners) < 2:
+            raise ValueError(f"partners are two columns of ids, not {self.partners!r}")
         given = table(people, [self.id, *self._groups])
         homes = [n for n in (*listed(self.room), *listed(self.partner)) if n in given.names]
         taken = [self.id, *self._groups, *homes]
@@ -263,11 +272,10 @@ class RoommateModel(Estimator):
         super()._keep(model, alpha, d)
         self._found = model
 
-    def _look_back(self, given: Given) -> None:
+    def _look_back(self, given: Given, tau: Array) -> Known:
         """What a model keeps of the pairs it learned from."""
         batch, features = self._problem(given.X, given.y, given.weight)
         dual = mle_struct(self.rho, regulariser=self.alpha_).dual(batch, features)
-        tau = vars(self).pop("_found").tau
         if len(tau) != batch.size:
             tau = self._inference().marginals(batch, features.potentials(self.coef_)).tau
         errors = Sandwich.of(dual, self.coef_, tau)
@@ -277,35 +285,31 @@ class RoommateModel(Estimator):
             f"pairs are too few for so many weights: {PAIRS:g} each are needed that the model is "
             f"not sure of, and here are {errors.undecided:.3g} in all"
         )
-        self.told_ = Intervals(
+        intervals = Intervals(
             rows if errors.enough else [],
             *(errors.units, "pairs", errors.rank, len(self.coef_), LIMIT, INDEPENDENT),
             refused=None if errors.enough else few,
         )
-        self.logistic_ = logistic(batch, self._pairs(batch, given.X))
-        self.marks_ = marks(given)
+        return Known(intervals, logistic(batch, self._pairs(batch, given.X)), marks(given))
+
+    @property
+    def known_(self) -> Known:
+        """What is kept of the pairs learned from; made when it is first asked for."""
+        self._check_fitted()
+        known: Any = vars(self)["_back"]
+        if not isinstance(known, Known):
+            known = vars(self)["_back"] = known()
+        return known
 
     def effects(self) -> list[tuple[str, Interval]]:
         """The intervals of everything that pairs tell, each with its column, the surest first."""
         column = {own.name: name for name, own in contrasts_of(self.questions_, self.answers)}
-        found = [(column[row.name], row) for row in self.told_.rows]
+        found = [(column[row.name], row) for row in self.known_.told.rows]
         return sorted(found, key=lambda one: -abs(one[1].estimate) / max(one[1].error, 1e-12))
 
     def _notes(self, batch: Any, features: Any) -> list[str]:
         cut = "max_seconds ended the fit: errors of weights are rough"
         return [*([cut] if self._short == "seconds" else []), *self._noted]
-
-    def _check_settings(self) -> None:
-        for name in GIVEN:
-            if getattr(self, name) != self._defaults()[name]:
-                raise ValueError(f"{name}= is not for room-mates, which learn by mle_struct")
-        for name in ALLOWED:
-            _refuse_other(name, getattr(self, name))
-        if listed(self.room) and listed(self.partner):
-            raise ValueError("who shares is said by room= or by partner=, not by both")
-        if not isinstance(self.partners, str) and len(self.partners) >= 2:
-            return
-        raise ValueError(f"partners are two columns of ids, not {self.partners!r}")
 
     def _codes(self, columns: Sequence[str]) -> dict[str, list[Any]]:
         """The codes for no answer of every column."""
@@ -502,10 +506,10 @@ class RoommateModel(Estimator):
             values = {
                 "marginal": np.concatenate([self.pairing(*hall).tau for hall in given.X]),
                 "score": features.potentials(self.coef_),
-                "logistic": features.potentials(self.logistic_),
+                "logistic": features.potentials(self.known_.logistic),
             }
             cohorts = [hall.group.key[:1] for hall in given.X]
-            learned = int(np.isin(marks(given), self.marks_).sum())
+            learned = int(np.isin(marks(given), self.known_.marks).sum())
             found = evaluate(batch, cohorts, values, top, learned, notes)
             if (limit := limits.cut()) is not None:
                 found = replace(found, notes=[*found.notes, limit.words()])
@@ -524,7 +528,7 @@ class RoommateModel(Estimator):
     def summary(self, intervals: Intervals | None = None) -> Summary:
         """What was learned, how sure it is, what proves it and what it cost; ``print`` it."""
         self._check_fitted()
-        return super().summary(self.told_ if intervals is None else intervals)
+        return super().summary(self.known_.told if intervals is None else intervals)
 
     def report(
         self, path: str | os.PathLike[str], people: Any, pairs: Any = None, **asked: Any
@@ -542,12 +546,15 @@ class RoommateModel(Estimator):
     def stored(self) -> dict[str, Any]:
         """What a model file holds besides the fit's own: answers that were given, and no people."""
         found = super().stored() | {"agreed": tuple(map(tuple, self.agreed_))}
-        return found | {"asked": [*map(astuple, self.questions_)], "told": astuple(self.told_)}
+        told, *known = self.known_
+        asked = [*map(astuple, self.questions_)]
+        return found | {"asked": asked, "told": astuple(told), "known": known}
 
     def restore(self, learned: dict[str, Any]) -> None:
         super().restore(learned)
         rows, *told = learned["told"]
-        self.told_ = Intervals([Interval(*row) for row in rows], *told)
+        intervals = Intervals([Interval(*row) for row in rows], *told)
+        self._back = Known(intervals, *learned["known"])
         self.questions_ = tuple(Answers(*row) for row in learned["asked"])
         self.agreed_ = tuple(Agreement(*row) for row in learned["agreed"])
 

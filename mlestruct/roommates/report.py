@@ -215,7 +215,7 @@ def picks(found: Evaluation) -> str:
 
 def untold(model: RoommateModel) -> list[str]:
     """What the pairs do not tell, though they are enough to tell something."""
-    known = {row.name for row in model.told_.rows}
+    known = {row.name for row in model.known_.told.rows}
     return [one.name for one in model.contrasts() if known and one.name not in known]
 
 

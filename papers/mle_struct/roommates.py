@@ -71,7 +71,7 @@ def roommates(setting: Setting) -> Iterator[Row]:
         taken, state = rounds_of(learner, *train)[-1]
         found = area(test[1].potentials(state.theta), test[0].target)
         yield judgement(name, found, state.certificate, taken, seconds)
-    yield from intervals(setting, model.told_.rows, worths(truth, first.people))
+    yield from intervals(setting, model.known_.told.rows, worths(truth, first.people))
 
 
 def years(size: int) -> tuple[Year, Year, Any]:

@@ -47,7 +47,7 @@ def test_what_pairs_do_not_tell_is_named(year) -> None:
     double = [person | {"again": person["tidy"]} for person in people]
     model = RoommateModel(ordinal=["tidy", "again"], categorical="diet").fit(double, pairs)
     assert untold(model) == ["tidy |difference|", "again |difference|"]
-    assert [row.name for row in model.told_.rows] == ["diet same"]
+    assert [row.name for row in model.known_.told.rows] == ["diet same"]
     assert "3 weights, 2 of them told apart by the data" in str(model.summary())
 
 
@@ -57,7 +57,7 @@ def test_an_interval_is_centred_and_debiased(year) -> None:
     loose, tight = (
         RoommateModel(ordinal="tidy", alpha=alpha).fit(people, pairs) for alpha in (1e-6, 30.0)
     )
-    (free,), (held,) = loose.told_.rows, tight.told_.rows
+    (free,), (held,) = loose.known_.told.rows, tight.known_.told.rows
     assert abs(tight.coef_[0]) < 0.8 * abs(loose.coef_[0])
     assert free.estimate == pytest.approx(loose.coef_[0], abs=1e-4)
     assert abs(held.estimate - free.estimate) < 0.3 * free.error

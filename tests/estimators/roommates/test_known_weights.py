@@ -26,5 +26,5 @@ def test_weights_are_near_the_exact_maximum_likelihood_estimate(shared_data) -> 
     for rho in (0.5, 1.0):
         model = RoommateModel(same="gender", ordinal="q*", alpha=1e-3, rho=rho)
         model.fit(people.rows(there), first)
-        errors = [row.error for row in model.told_.rows]
+        errors = [row.error for row in model.known_.told.rows]
         assert (np.abs(model.coef_ - EXACT) < 0.2 * np.array(errors)).all()
