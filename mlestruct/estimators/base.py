@@ -20,7 +20,7 @@ from mlestruct.features.base import levelled
 from mlestruct.inference.choose import Inference, named_inference
 from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.structures.base import Array, Ints, as_count, refuse_made
-from mlestruct.structures.batch import Batch, pinned, spans
+from mlestruct.structures.batch import Batch, pinned
 
 if TYPE_CHECKING:
     from mlestruct.estimators.calibration import Calibration
@@ -102,40 +102,32 @@ class Estimator(Trainable):
 
         A :class:`ConvergenceWarning` counts the answers that are not proven to be the best.
         """
-        given = X if isinstance(X, Given) else self._given(X)
-        found = self._decided(given, decision)
+        found = self.decode(X, decision)
         open_ = found.upper[~found.proven] - found.scores[~found.proven]
         if len(open_):
             warnings.warn(
-                f"{type(self).__name__}: {len(open_)} of {len(given.every)} answers are not proven "
-                f"best and may score up to {open_.max():.2g} less than the best; decode(X) tells "
-                "which, an exact oracle may prove more",
+                f"{type(self).__name__}: {len(open_)} of {len(found.scores)} answers are not "
+                f"proven best and may score up to {open_.max():.2g} less than the best; decode(X) "
+                "tells which, an exact oracle may prove more",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        return self._presented(given, found.outcomes)
+        return found.outcomes
 
     def decode(self, X: Sequence[Any], decision: Decision = "map") -> Decoded:
         """What ``predict`` answers, with every answer's own score and a bound on the best score."""
-        given = self._given(X)
-        found = self._decided(given, decision)
-        values = np.zeros((2, len(given.every)))
-        values[:, list(given.places)] = found.scores, found.upper
-        outcomes = self._presented(given, found.outcomes)
-        return replace(found, outcomes=outcomes, scores=values[0], upper=values[1])
-
-    def _presented(self, given: Given, outcomes: Sequence[Any]) -> list[Any]:
-        found = map(self.present, given.X, outcomes)
-        return given.answers(found, lambda x: self.present(x, NOTHING))
-
-    def _decided(self, given: Given, decision: Decision) -> Decoded:
-        if decision not in ("map", "expected"):
-            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
-        if len(given.X):
-            return self._decide(*self._scored(given, level=False), decision)
         from mlestruct.inference.decoding import Decoded
 
-        return Decoded([], np.zeros(0), np.zeros(0))
+        if decision not in ("map", "expected"):
+            raise ValueError(f"decision is 'map' or 'expected', not {decision!r}")
+        given = X if isinstance(X, Given) else self._given(X)
+        found = Decoded([], np.zeros(0), np.zeros(0))
+        if len(given.X):
+            found = self._decide(*self._scored(given, level=False), decision)
+        values, each = np.zeros((2, len(given.every))), map(self.present, given.X, found.outcomes)
+        values[:, list(given.places)] = found.scores, found.upper
+        outcomes = given.answers(each, lambda x: self.present(x, NOTHING))
+        return replace(found, outcomes=outcomes, scores=values[0], upper=values[1])
 
     def _decide(self, batch: Batch[Any], scores: Array, decision: Decision) -> Decoded:
         from mlestruct.inference.decoding import decode
@@ -157,7 +149,7 @@ class Estimator(Trainable):
         the answers of a solver of your own; a :class:`ConvergenceWarning` counts what is not
         proven.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             given, tau = X if isinstance(X, Given) else self._given(X), list[Array]()
             if len(given.X):
                 batch, scores = self._scored(given)
@@ -192,7 +184,7 @@ class Estimator(Trainable):
         ``random_state`` defaults to the estimator's own. Examples for which ``max_seconds`` left no
         time have no draws, and a :class:`ConvergenceWarning` counts them.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             from mlestruct.inference.sampling import Samples, as_draws, sampler
 
             given, count = self._given(X), as_count(count, "count", least=1)
@@ -255,7 +247,7 @@ class Estimator(Trainable):
         :meth:`evidence` sums where a surrogate was learned, or estimates what is too much to sum.
         After ``max_seconds`` (default: the estimator's own) the interval is the one proven so far.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             given = self._given(X, y)
             if len(given.X) == 0:
                 return 0.0, 0.0
@@ -285,7 +277,7 @@ class Estimator(Trainable):
         """
         from mlestruct.statistics.evidence import Evidence
 
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             given = self._given(X, y)
             batch, scores = self._scored(given, given.outcomes)
             rng = rng_of(self.random_state if random_state is None else random_state)
@@ -316,7 +308,7 @@ class Estimator(Trainable):
         """
         from mlestruct.estimators.calibration import calibration
 
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             return calibration(self, self._given(X, y), bins)
 
     def recalibrated(
@@ -332,7 +324,7 @@ class Estimator(Trainable):
         from mlestruct.estimators.calibration import sharpness
 
         given, found = self._given(X, y), copy.copy(self)
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             factor = sharpness(found, given)
         found.coef_ = factor * self.coef_
         why = f"all weights were multiplied by {factor:.3g} after the fit, {RECALIBRATED}"
@@ -367,7 +359,7 @@ class Estimator(Trainable):
         for name in removed:
             refuse_removed(f"intervals({name}=)")
             raise TypeError(f"intervals() has no argument {name!r}")
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             from mlestruct.estimators.intervals import intervals
 
             given = self._given(X, y, sample_weight)
@@ -387,10 +379,6 @@ class Estimator(Trainable):
             return "of weights that were learned to decide, whose scale means nothing"
         return ""
 
-    def _limited(self, max_seconds: float | None) -> limits.limited:
-        """The limit of one call: as asked for, or the estimator's own."""
-        return limits.limited(max_seconds, type(self).__name__, self.max_seconds)
-
     def _scored(
         self, given: Given, y: Sequence[Any] | None = None, *, level: bool = True
     ) -> tuple[Batch[Any], Array]:
@@ -409,37 +397,24 @@ class Estimator(Trainable):
         return self.inference_ if self.infer is None else named_inference(self.infer, self.rho)
 
     def _marginals(self, batch: Batch[Any], scores: Array) -> Marginals:
-        inference = self._inference()
-        try:
-            if self.oracle is None and self.solver != "frank_wolfe":
-                return inference.marginals(batch, scores)
+        """By the model's inference; by Frank-Wolfe to a quarter of what may go missing unsaid."""
+        inference, asked = self._inference(), list[Any]()
+        if self.oracle is not None or self.solver == "frank_wolfe":
             from mlestruct.inference.predict import NAT, tell
 
-            found = self._searched(batch, scores)
-            gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
-            open_ = np.flatnonzero((gaps > NAT) & np.isfinite(gaps))
-            if found.bound.kind == "none" or not (gaps > NAT).any():
-                return found
-            if len(open_) == np.sum(gaps > NAT) and not limits.cut():
-                flat = spans(batch.offsets, open_)
-                again = self._searched(batch.select(open_), scores[flat])
-                found.tau[flat], found.lower[open_] = again.tau, again.lower
-                found.upper[open_], gaps[open_] = again.upper, again.upper - again.lower
+            size = max(1.0, float(np.abs(scores).sum()) + np.log(2.0) * batch.size)
+            limit = None if np.isfinite(limits.left()) else self.max_seconds  # of all of the call
+            how: Any = {"workers": self.workers, "engine": self.engine, "seconds": limit}
+            tol = min(self.tol, PRECISION, NAT / 4.0 * len(batch) / size)
+            asked = [self.oracle, FrankWolfe(tol=tol, rounds=self.max_rounds, **how)]
+        try:
+            found = inference.marginals(batch, scores, *asked)
         except Unserved as error:
             others = "'surrogate' or 'exact'" if self.rho is None else "'exact' or 'propagation'"
             raise ValueError(
                 f"{error}. The model predicts by {inference}; infer={others} may serve instead"
             ) from error
-        tell(gaps, found.certificate.withheld)
+        if asked and found.bound.kind != "none":
+            gaps = np.nan_to_num(found.upper - found.lower, nan=np.inf)
+            tell(gaps, found.certificate.withheld)
         return found
-
-    def _searched(self, batch: Batch[Any], scores: Array) -> Marginals:
-        """By Frank-Wolfe, to a quarter of what may be missing of an example without a word."""
-        from mlestruct.inference.predict import NAT
-
-        size = max(1.0, float(np.abs(scores).sum()) + np.log(2.0) * batch.size)
-        tol = min(self.tol, PRECISION, NAT / 4.0 * len(batch) / size)
-        limit = None if np.isfinite(limits.left()) else self.max_seconds  # of all of the call
-        asked: Any = {"workers": self.workers, "engine": self.engine}
-        solver = FrankWolfe(tol=tol, rounds=self.max_rounds, seconds=limit, **asked)
-        return self._inference().marginals(batch, scores, self.oracle, solver)

@@ -135,19 +135,12 @@ def listed(values: Any, what: str) -> Sequence[Any]:
 
 
 def columns_of(X: Sequence[Any]) -> Columns:
-    """The names of the columns where every example is a frame, the same ones in the same order.
-
-    An example may also be a list of Series that agree.
-    """
+    """The names of the columns where every example is a frame, the same ones in the same order."""
     named = []
     for m, x in enumerate(X):
         names: Any = getattr(x, "columns", None)
-        if isinstance(x, (list, tuple)) and x and getattr(x[0], "ndim", 0) == 1:
-            names = getattr(x[0], "index", None) if hasattr(x[0], "iloc") else None
-            for k, row in enumerate(x if names is not None else ()):
-                if list(getattr(row, "index", names)) != list(names):
-                    here = f"example {m}, row {k} has entries {list(row.index)}"
-                    raise ValueError(f"{here}; row 0 has {list(names)}")
+        if isinstance(x, (list, tuple)) and x and hasattr(x[0], "iloc") and x[0].ndim == 1:
+            raise ValueError(f"example {m} is a list of Series: pass a frame, DataFrame(rows)")
         if names is not None:
             named.append(list(names))
     if not named or len(named) < len(X):
@@ -169,13 +162,13 @@ def rng_of(random_state: Any) -> np.random.Generator:
         raise ValueError(f"random_state is {random_state!r}; it seeds nothing: {error}") from error
 
 
-def width_of(X: Sequence[Any], axes: int, expected: str, width: int | None = None) -> int:
-    """The number of features, last of ``axes`` axes, once it is the same in every example."""
+def width_of(X: Sequence[Any], width: int | None = None) -> int:
+    """The number of features of (length, features), once it is the same in every example."""
     for m, x in enumerate(X):
         shape = shape_at(x, m)
-        if len(shape) != axes or 0 in shape:
+        if len(shape) != 2 or 0 in shape:
             raise ValueError(
-                f"example {m}: X has shape {shape}; expected {expected}, none empty{_hint(x)}"
+                f"example {m}: X has shape {shape}; expected (length, features), none empty"
             )
         if width is not None and shape[-1] != width:
             raise ValueError(f"example {m} has {shape[-1]} features; expected {width}")
@@ -189,14 +182,4 @@ def shape_at(x: Any, m: int) -> tuple[int, ...]:
     try:
         return shape_of(x)
     except ValueError as error:
-        raise ValueError(f"example {m}: X is no array: {error}{_hint(x)}") from error
-
-
-def _hint(x: Any) -> str:
-    """What to do about things that often stand in the place of an example."""
-    parts = [x] if isinstance(x, str) else list(x) if isinstance(x, (list, tuple)) else []
-    if any(hasattr(part, "columns") for part in parts):
-        return "; of a group (name, frame) pass the frame"
-    if any(isinstance(part, str) for part in parts):
-        return "; words are no features: make a dict of features for each position"
-    return ""
+        raise ValueError(f"example {m}: X is no array: {error}") from error

@@ -90,16 +90,18 @@ def intervals_of(
         )
     refuse_level(level)
     numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
-    summed = fitted.learner == "exact_mle"
-    settings: Any = {"summed": summed, "unit": numbers, "unit_name": unit_name}
+    settings: Any = {"summed": fitted.learner == "exact_mle", "oracle": fitted.oracle}
     settings["questions"] = max(FEWEST, min(QUESTIONS, fitted.calls))
+    found: Intervals | None = None
     try:
-        asked = problem(batch, features, fitted.rho, oracle=fitted.oracle, **settings)
-        if isinstance(asked, str):
-            return _refused(asked, numbers, unit_name, len(names), level)
-        found = _paired(fitted, asked, names, known, level)
+        asked = problem(batch, features, fitted.rho, unit=numbers, unit_name=unit_name, **settings)
+        if not isinstance(asked, str):
+            found = _paired(fitted, asked, names, known, level)
     except OutOfTime:
-        return _refused(LATE, numbers, unit_name, len(names), level)
+        asked = LATE
+    if isinstance(asked, str):
+        units = int(numbers.max()) + 1
+        return Intervals([], units, unit_name, None, len(names), "", "", level, refused=asked)
     if found is not None:
         return found
     bounds = fitted.ridge.lower, fitted.ridge.upper
@@ -120,8 +122,8 @@ def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) ->
             raise ValueError(f"example {m} is of no cohort ({one!r:.40}); name one")
     number: dict[Any, int] = {}
     own = [m if cohort is None else cohort[m] for m in places]
-    name = "examples" if cohort is None else "cohorts"
-    return np.array([number.setdefault(one, len(number)) for one in own]), name
+    numbers = np.array([number.setdefault(one, len(number)) for one in own])
+    return numbers, "examples" if cohort is None else "cohorts"
 
 
 def _paired(
@@ -132,14 +134,11 @@ def _paired(
     level: float,
 ) -> Intervals | None:
     """Pairs as units: for few matchings too large to sum, of which none is a unit enough."""
-    batch = asked.model.batch
+    batch, d = asked.model.batch, len(fitted.coef)
     large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
     own = fitted.oracle is not None and not isinstance(fitted.oracle, str)
     pairs = all(isinstance(s, (BipartiteMatching, Matching)) for s in batch.structures)
-    if own or not (large and pairs):
-        return None
-    d = len(fitted.coef)
-    if len(batch) >= max(LEAST, d + 1):
+    if own or not (large and pairs) or len(batch) >= max(LEAST, d + 1):
         return None
     dual = mle_struct(fitted.rho, regulariser=fitted.ridge).dual(batch, asked.model.features)
     tau = marginals(batch, dual.scores(fitted.coef), rho=fitted.rho).tau
@@ -162,8 +161,3 @@ def _paired(
     ]
     assumes = "the structure is so large that pairs are nearly independent of each other"
     return replace(blank, rows=rows, assumes=assumes)
-
-
-def _refused(why: str, unit: Ints, unit_name: str, weights: int, level: float) -> Intervals:
-    units = int(unit.max()) + 1
-    return Intervals([], units, unit_name, None, weights, "", "", level, refused=why)

@@ -76,7 +76,7 @@ class SequenceModel(Labelled):
             raise ValueError(f"weights is 'all', 'seen' or None, not {self.weights!r}")
         self.attributes_ = None
         if not (named := _named(given.X)):
-            self.n_features_in_ = width_of(given.X, 2, "(length, features)")
+            self.n_features_in_ = width_of(given.X)
         given = super().prepare(given)
         if named:
             self.attributes_ = Attributes.of(given.X)
@@ -273,7 +273,7 @@ class SequenceModel(Labelled):
                 given, learned = "arrays, or words", "feature dicts, one for each position"
             raise ValueError(f"X holds {given}, but the model was fitted to {learned}")
         if self.attributes_ is None:
-            width_of(X, 2, "(length, features)", self.n_features_in_)
+            width_of(X, self.n_features_in_)
         nodes = self.attributes_.stack(X) if self.attributes_ else list(X)
         tied = Tied.of(batch, nodes, self.ties(X))
         tied = replace(tied, table=len(self.classes_) ** 2)  # where no sequence has a transition

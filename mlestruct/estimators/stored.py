@@ -65,8 +65,7 @@ def load(path: Path, kind: Any, again: Mapping[str, Any]) -> Any:
             raise ValueError(f"its weights are {theta.shape} {theta.dtype}")
         if scale.shape != theta.shape or not (scale > 0).all():
             raise ValueError(f"its scale is {scale.shape}, and not positive for every weight")
-        listed = isinstance(columns, list) and all(type(name) is str for name in columns)
-        if columns is not None and not listed:
+        if columns is not None and not all(type(name) is str for name in columns):
             raise ValueError("its names of columns are no list of texts")
         kind.check_names(settings)
         model, learned = kind(**settings), unpack(header["inference"], arrays)

@@ -94,23 +94,22 @@ class StructuredModel(Estimator):
         for m, x in enumerate(X):
             structure = lasting(given(x)) if callable(given) else given
             if structure is None:
-                structure = self._blank(x, m)
+                if self.oracle is None:
+                    raise ValueError(
+                        "StructuredModel needs structure=, or oracle= to solve without"
+                    )
+                shape = shape_at(self.rows(x), m)
+                if len(shape) < 2:
+                    raise ValueError(
+                        f"example {m}: features have shape {shape}; expected (parts, d)"
+                    )
+                structure = Custom(math.prod(shape[:-1]), shape=shape[:-1])
             if not isinstance(structure, Structure):
                 raise ValueError(f"example {m}: structure= made {structure!r}, no Structure")
             if carried or isinstance(x, Mapping):
                 structure = structure.carrying(x, (m, digest(x)))
             found.append(structure)
         return found
-
-    def _blank(self, x: Any, m: int) -> Custom:
-        """As many parts as there are rows of features, and no more known."""
-        if self.oracle is None:
-            raise ValueError("StructuredModel needs structure=, or oracle= to solve without")
-        rows = self.rows(x)
-        shape = shape_at(rows, m)
-        if len(shape) < 2:
-            raise ValueError(f"example {m}: features have shape {shape}; expected (parts, d)")
-        return Custom(math.prod(shape[:-1]), shape=shape[:-1])
 
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
         rows: list[Any] = [self.rows(x) for x in X]
@@ -153,12 +152,12 @@ class StructuredModel(Estimator):
         """
         found = list(y)
         for m, structure in enumerate(self.structures(X)):
-            try:
+            with suppress(ValueError, TypeError, IndexError):
                 structure.encode(found[m])
-            except (ValueError, TypeError, IndexError):
-                with suppress(ValueError):
-                    vector = as_numbers(found[m], "an outcome").reshape(-1)
-                    whole = vector.shape == (structure.size,) and np.isin(vector, (0, 1)).all()
-                    if whole and structure.contains(vector):
-                        found[m] = structure.decode(vector)
+                continue
+            with suppress(ValueError):
+                vector = as_numbers(found[m], "an outcome").reshape(-1)
+                whole = vector.shape == (structure.size,) and np.isin(vector, (0, 1)).all()
+                if whole and structure.contains(vector):
+                    found[m] = structure.decode(vector)
         return found

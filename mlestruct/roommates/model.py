@@ -146,7 +146,7 @@ class RoommateModel(Estimator):
         model of the last round. After ``max_seconds`` the best weights so far are kept, with a
         looser certificate and rougher errors.
         """
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             model = copy.copy(self)
             learn: Any = super(RoommateModel, model).fit
             vars(model).pop("_found", None)
@@ -405,7 +405,7 @@ class RoommateModel(Estimator):
 
         if fixed and rooms is None:
             raise ValueError("fixed= needs rooms=, a table of rooms")
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             read = self._read(people, unknown)
             given = None
             if rooms is not None:
@@ -445,7 +445,7 @@ class RoommateModel(Estimator):
         given = table(people)
         read = self._read(given)
         pairings = [self.pairing(read, group) for group in read.groups]
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             return given.back(likely(given.cells[self.id], pairings, count, each))
 
     def explain(
@@ -472,7 +472,7 @@ class RoommateModel(Estimator):
             raise ValueError(f"{person!r} and {other!r} are no two people of one group")
         withheld = () if protected else self.protected_
         known = "beliefs" in pairing.__dict__
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             found = Explanation.of(plan.people.table, pairing, (a, b), withheld)
             if not known and limits.cut():  # what was cut short is no plan's
                 del pairing.__dict__["beliefs"]
@@ -498,7 +498,7 @@ class RoommateModel(Estimator):
         for name in removed:
             refuse_removed(f"evaluate({name}=)")
             raise TypeError(f"evaluate() has no argument {name!r}")
-        with self._limited(max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
             top = [as_count(k, "top", least=1) for k in listed(top)]
             given, notes = self._observed(people, pairs)
             batch = Batch.of(self.structures(given.X), given.y)
