@@ -447,7 +447,7 @@ struct Repair {
     void fit() const {
         double *degree = work.y, *r = work.right, *none = work.ground, *p = work.p;
         for (int64_t v = 0; v < g.nodes; ++v) none[v] = 0.0;
-        for (int turn = 0; turn < 4; ++turn) {
+        for (int turn = 0;; ++turn) {
             product<true, true>(g, tau, work.one, degree);
             double worst = 0.0;
             for (int64_t v = 0; v < g.nodes; ++v) {
@@ -455,7 +455,7 @@ struct Repair {
                 r[v] = work.moving[v] ? 1.0 - degree[v] : 0.0;
                 worst = larger(worst, magnitude(r[v]));
             }
-            if (worst <= 1e-14) break;
+            if (worst <= 1e-14 || turn == 4) return;
             const System system{g, work, tau, degree, none, work.moving};
             system.conjugate(r, p, 3e-7, INT64_MAX);
             each_eight(g, [&](const Eight &e) {
@@ -467,7 +467,6 @@ struct Repair {
     // The nearest feasible point on the way to `centre`; false if that is all the way there.
     bool mix() const {
         double share = 0.0;
-        product<true, true>(g, tau, work.one, work.y);
         for (int64_t v = 0; v < g.nodes; ++v) {
             const double over = work.y[v] - 1.0;
             if ((g.strict[v] && !(magnitude(over) <= 1e-12)) || !(over <= 1e-12)) share = 1.0;
