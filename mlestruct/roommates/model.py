@@ -8,7 +8,8 @@ import warnings
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learning.loop import AnyCheckpoint
 from mlestruct.roommates.frames import table, written
-from mlestruct.roommates.learning import Known, contrasts_of, logistic, marks
 from mlestruct.roommates.observed import (
     Agreement,
     ColumnNames,
@@ -66,6 +66,14 @@ ALLOWED = {
 LIMIT = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
 INDEPENDENT = "groups are so large that pairs are nearly independent of each other"
 GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
+
+
+class Known(NamedTuple):
+    """Intervals of what pairs tell, the weights of a logistic regression, digests of all pairs."""
+
+    told: Intervals
+    logistic: Array
+    marks: Ints
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -274,6 +282,8 @@ class RoommateModel(Estimator):
 
     def _look_back(self, given: Given, tau: Array) -> Known:
         """What a model keeps of the pairs it learned from."""
+        from mlestruct.roommates.evaluation import logistic, marks
+
         batch, features = self._problem(given.X, given.y, given.weight)
         dual = mle_struct(self.rho, regulariser=self.alpha_).dual(batch, features)
         if len(tau) != batch.size:
@@ -493,7 +503,7 @@ class RoommateModel(Estimator):
         probabilities are as good as was found by then: bounds hold, ranks by probability are rough,
         and a warning and ``notes`` say so.
         """
-        from mlestruct.roommates.evaluation import evaluate
+        from mlestruct.roommates.evaluation import evaluate, marks
 
         for name in removed:
             refuse_removed(f"evaluate({name}=)")
@@ -557,6 +567,33 @@ class RoommateModel(Estimator):
         self._back = Known(intervals, *learned["known"])
         self.questions_ = tuple(Answers(*row) for row in learned["asked"])
         self.agreed_ = tuple(Agreement(*row) for row in learned["agreed"])
+
+
+def contrasts_of(asked: Sequence[Answers], indicators: bool) -> list[tuple[str, Named]]:
+    """Combinations of weights that pairs can tell, each with its column.
+
+    A question with one weight has that one. A question with a weight per pair of answers has the
+    worth of each pair, (P T Pᵀ)_ab with P = I − 1 shareᵀ: less both answers' means over the people
+    learned from, plus the mean of all. Whatever is added to all pairs of one answer changes no
+    matching's probability.
+    """
+    questions = [answers.question(indicators, False) for answers in asked]
+    count, at, found = sum(len(q.weights) for q in questions), 0, list[tuple[str, Named]]()
+    for answers, question in zip(asked, questions, strict=True):
+        own, levels = slice(at, at + len(question.weights)), answers.levels
+        named, at = [(question.weights[0], np.ones(1))], own.stop
+        if len(question.weights) > 1:
+            project = np.eye(len(levels)) - answers.share
+            tables = project @ question.tables @ project.T
+            named = [
+                (f"{answers.column} {levels[a]} with {levels[b]}", tables[:, a, b])
+                for a, b in combinations_with_replacement(range(len(levels)), 2)
+            ]
+        for name, part in named:
+            row = np.zeros(count)
+            row[own] = part
+            found.append((answers.column, Named(name, row)))
+    return found
 
 
 def _refuse_other(name: str, given: Any) -> None:

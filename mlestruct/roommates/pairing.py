@@ -93,22 +93,16 @@ class Pairing:
         singles = len(ids) % 2 if rooms is None else len(ones)
         none = np.zeros((0, 2), dtype=np.int64)
         forbid, require = (none, none) if rules is None else rules.within(group)
-        place = {row: k for k, row in enumerate(group.members.tolist())}
-        alone = [[place[row], len(ids) + k] for k, r in enumerate(ones) for row in r.fixed]
+        alone = [[group.place(row), len(ids) + k] for k, r in enumerate(ones) for row in r.fixed]
         for person, _ in alone:
             if person in require:
                 raise Infeasible(f"{ids[person]!r} has a room for 1 and is in a required pair")
         require = np.concatenate([require, np.array(alone, dtype=np.int64).reshape(-1, 2)])
-        shared = [place[room.fixed[0]] for room in rooms or () if room.size > 1 == len(room.fixed)]
-        beds = [[person, len(ids) + k] for person in shared for k in range(singles)]
+        shared = [room.fixed[0] for room in rooms or () if room.size > 1 == len(room.fixed)]
+        beds = [[group.place(row), len(ids) + k] for row in shared for k in range(singles)]
         forbid = np.concatenate([forbid, np.array(beds, dtype=np.int64).reshape(-1, 2)])
         codes = people.codes[group.members]
         return cls(group, ids, questions, codes, singles, forbid, require, inference)
-
-    @cached_property
-    def place(self) -> dict[int, int]:
-        """Everybody's number, from the row in the table of people."""
-        return {int(row): k for k, row in enumerate(self.group.members)}
 
     @cached_property
     def structure(self) -> Matching:

@@ -24,6 +24,10 @@ class Group:
     key: tuple[Any, ...]
     members: Ints = field(repr=False)
 
+    def place(self, row: int) -> int:
+        """The number of a member, who stands in this row of the table of people."""
+        return int(np.searchsorted(self.members, row))
+
 
 @dataclass(frozen=True)
 class People:

@@ -123,8 +123,9 @@ class Plan(Shown):
         found = []
         for pairing, rooms in zip(self.pairings, self.rooms, strict=True):
             fours = sum(room.size == 4 and not room.fixed for room in rooms)
-            kept = [np.array([pairing.place[row] for row in r.fixed]) for r in rooms if r.fixed]
-            homes, members = pairing.homes(fours, kept), pairing.group.members
+            members = pairing.group.members
+            kept = [np.searchsorted(members, room.fixed) for room in rooms if room.fixed]
+            homes = pairing.homes(fours, kept)
             places = housed(rooms, [members[home] for home in homes])
             found += [Housed(pairing, *home) for home in zip(homes, places, strict=True)]
         return found
@@ -203,7 +204,7 @@ class Plan(Shown):
         """Somebody's group and number in it."""
         row = self.people.find(person, where)
         pairing = self.pairings[self.people.group_of[row]]
-        return pairing, pairing.place[row]
+        return pairing, pairing.group.place(row)
 
     def alternatives(self, person: Hashable, count: int = 5) -> list[Alternative]:
         """The most probable other partners that are not forbidden, most probable first."""

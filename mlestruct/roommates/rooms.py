@@ -225,13 +225,9 @@ class Rules:
 
     def within(self, group: Group) -> tuple[Ints, Ints]:
         """The rules of one group, as places among its members."""
-        place = {row: k for k, row in enumerate(group.members.tolist())}
-
-        def local(rules: Ints) -> Ints:
-            mine = [[place[a], place[b]] for a, b in rules.tolist() if a in place]
-            return np.array(mine, dtype=np.int64).reshape(-1, 2)
-
-        return local(self.forbid), local(self.require)
+        mine = (own[np.isin(own[:, 0], group.members)] for own in (self.forbid, self.require))
+        forbid, require = (np.searchsorted(group.members, own) for own in mine)
+        return forbid, require
 
 
 def refused_by(people: People, consent: Consent) -> list[Rule]:
