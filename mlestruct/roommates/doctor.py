@@ -97,26 +97,22 @@ def examine(
     Where no table has the default columns, the ids and who shares are looked for. What all pairs
     agree in is proposed as a rule, unless rules are ``chosen`` already.
     """
-    found, general = Findings(), Findings()
+    found = Findings()
     told = _introduced(tables, told or Settings(), found)
-    for k, table in enumerate(tables):
-        general += [] if len(table) else [Finding("empty", k, {})]
     people = next((k for k, table in enumerate(tables) if told.id in table.names), None)
     if people is None:
-        if tables:
-            general.add("no ids", 0)
-        return Diagnosis([*general, *found], told)
-    everybody, own, needed = tables[people], told.way != "partners", set(told.columns.needed)
+        return Diagnosis([*([Finding("no ids", 0, {})] if tables else []), *found], told)
+    everybody, own, needed = tables[people], told.way != "partners", set(told.sharing.needed)
     shares = [k for k, t in enumerate(tables) if needed <= set(t.names) and (own or k != people)]
     if not shares:
         found.add("no shares" if len(tables) > 1 else "nobody shares", people)
     sharing = [tables[k] for k in shares]
     if not chosen:
         told = _with_rules(sharing, everybody, told, found)
-    found[:] = [*general, *(one._replace(table=people) for one in found)]
+    found[:] = [one._replace(table=people) for one in found]
     found.refused(people, faults_of_people(everybody, told.id, told.groups))
     for k in shares:
-        found.refused(k, read_pairs(tables[k], unchecked(everybody, told), told.columns).faults)
+        found.refused(k, read_pairs(tables[k], unchecked(everybody, told), told.sharing).faults)
     pairs = paired(sharing, everybody, told)
     _groups(people, everybody, told, pairs, found)
     taken = [told.id, *told.groups, *(n for n in told.shares if own and n in everybody.names)]
@@ -165,8 +161,8 @@ def _introduced(tables: Sequence[Table], told: Settings, found: Findings) -> Set
 
 def paired(shares: Sequence[Table], everybody: Table, told: Settings) -> Ints:
     """(pairs × 2) rows of people, of the pairs of all tables that say who shares."""
-    people, needed = unchecked(everybody, told), set(told.columns.needed)
-    found = [read_pairs(t, people, told.columns) for t in shares if needed <= set(t.names)]
+    people, needed = unchecked(everybody, told), set(told.sharing.needed)
+    found = [read_pairs(t, people, told.sharing) for t in shares if needed <= set(t.names)]
     rows = np.concatenate([*(one.rows for one in found), np.empty((0, 2), dtype=np.int64)])
     return np.unique(np.sort(rows[rows[:, 0] != rows[:, 1]], axis=1), axis=0)
 

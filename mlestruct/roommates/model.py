@@ -24,9 +24,9 @@ from mlestruct.learning.loop import AnyCheckpoint
 from mlestruct.roommates.frames import table, written
 from mlestruct.roommates.observed import (
     Agreement,
-    ColumnNames,
     Hall,
     Larger,
+    WhoShares,
     examples_of,
     in_words,
     leaks,
@@ -38,7 +38,6 @@ from mlestruct.roommates.questionnaire import (
     Answers,
     Names,
     Unknown,
-    doubts,
     fitting,
     idle_codes,
     listed,
@@ -191,7 +190,7 @@ class RoommateModel(Estimator):
         roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
         codes = self._codes([name for name, role in roles.items() if role != "ignore"])
         idle, given = idle_codes(given, codes), given.without(codes)
-        known, notes, faults = survey(given, taken, roles, ids_of(given, self.id))
+        known, notes, faults, odd = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, faults=faults)
         observed = read_pairs(pairs, everybody, self._sharing)
         found, left_out = examples_of(observed, everybody)
@@ -199,7 +198,7 @@ class RoommateModel(Estimator):
         columns = {name: given.columns[name] for name in given.names if name not in decided}
         leaking = leaks(columns, observed.rows, everybody.group_of)
         asked_of = {asked.column for asked in known}
-        odd = [*doubts(given, known), *everybody.notes, *observed.doubts]
+        odd += [*everybody.notes, *observed.doubts]
         odd += [in_words(one) for one in leaking if one.column in asked_of]
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=outside())
@@ -351,15 +350,9 @@ class RoommateModel(Estimator):
         return [*([] if self.cohort is None else [self.cohort]), *listed(self.same)]
 
     @property
-    def _sharing(self) -> ColumnNames:
-        return ColumnNames(
-            tuple(self.partners),
-            self.cohort,
-            self.id,
-            tuple(listed(self.room)),
-            tuple(listed(self.partner)),
-            self.larger,
-        )
+    def _sharing(self) -> WhoShares:
+        way = next((way for way in ("room", "partner") if listed(getattr(self, way))), "partners")
+        return WhoShares(way, tuple(listed(getattr(self, way))), self.id, self.cohort, self.larger)
 
     def _read(self, people: Any, unknown: Unknown | None = None) -> People:
         self._check_fitted()

@@ -8,7 +8,7 @@ building, says who may share, and a plan that breaks it is refused until somebod
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, log
 from typing import Any, Literal, NamedTuple
 
@@ -33,30 +33,24 @@ UNLIKELY = log(4000.0)  # chance agrees less often than once in so many columns
 RATHER = 0.25  # pairs that break a rule, of those that would by chance
 
 
-@dataclass(frozen=True)
-class ColumnNames:
-    """How a table of pairs names its columns.
+class WhoShares(NamedTuple):
+    """How tables say who shares.
 
-    Who shares is said by rows with two ids (``partners``; a row with one is a single), or by rows
-    of one person each: with a ``room``, which may take several columns, or with a ``partner``.
-    Rooms of three and more are refused, or the people in them are left out (``larger``).
+    By rows with two ids (``partners``; a row with one is a single), or by rows of one person each,
+    with a ``room``, which may take several columns, or with a ``partner``. Rooms of three and more
+    are refused, or the people in them are left out (``larger``).
     """
 
-    partners: tuple[str, ...]
-    cohort: str | None = None
+    way: str
+    columns: tuple[str, ...]
     id: str = "id"
-    room: tuple[str, ...] = ()
-    partner: tuple[str, ...] = ()
+    cohort: str | None = None
     larger: Larger = "refuse"
 
     @property
-    def by_person(self) -> bool:
-        return bool(self.room or self.partner)
-
-    @property
     def needed(self) -> tuple[str, ...]:
-        """The columns without which a table of pairs says nothing."""
-        return (self.id, *self.room, *self.partner) if self.by_person else self.partners
+        """The columns without which a table says nothing of it."""
+        return self.columns if self.way == "partners" else (self.id, *self.columns)
 
 
 class Observed(NamedTuple):
@@ -79,16 +73,16 @@ class Hall(NamedTuple):
     group: Group
 
 
-def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
+def read_pairs(given: Any, people: People, sharing: WhoShares) -> Observed:
     """All pairs once, with what is wrong; those of cohorts without people are skipped.
 
     Without a table of pairs the table of people says who shares.
     """
-    pairs = as_table(people.table if given is None else given, columns)
-    if given is None and not columns.by_person:
+    pairs = as_table(people.table if given is None else given, sharing)
+    if given is None and sharing.way == "partners":
         raise ValueError("who shares is not said: give a table of pairs, or room= or partner=")
     where = "" if pairs.places else "pairs, "
-    cohort, named = columns.cohort, [ANY] * len(pairs)
+    cohort, named = sharing.cohort, [ANY] * len(pairs)
     if cohort is not None and cohort in pairs.names:
         known = {written(own): own for own in people.table.listed(cohort)}
         named = [ANY if own is None else known.get(written(own)) for own in pairs.listed(cohort)]
@@ -96,7 +90,7 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     once: dict[frozenset[int | None], tuple[int, list[int | None]]] = {}
     strange = []
     for row, ids in [
-        home for home in homes_of(pairs, people, columns) if named[home[0]] is not None
+        home for home in homes_of(pairs, people, sharing) if named[home[0]] is not None
     ]:
         two = [people.known(who) for who in ids]
         if len(ids) > 2:
@@ -111,7 +105,7 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
         f"{', …' * (len(ids) > 4)}); only pairs can be learned from: split them into pairs, or "
         "leave these people out by larger=leave_out"
         for row, ids in large.values()
-        if columns.larger == "refuse"
+        if sharing.larger == "refuse"
     ]
     rows = np.array([two for _, two in once.values()], dtype=np.int64).reshape(-1, 2)
     places = [f"{where}{pairs.at(row)}" for row, _ in once.values()]
@@ -126,7 +120,7 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
         for first in odd[:1]
     ]
     crowd, skipped = sum(len(ids) for _, ids in large.values()), named.count(None)
-    what = "rows" if columns.by_person else "pairs"
+    what = "pairs" if sharing.way == "partners" else "rows"
     counts = (
         (crowd, f"people live in {len(large)} rooms of three or more"),
         (skipped, f"{what} are of cohorts that are not in the table of people"),
@@ -136,20 +130,20 @@ def read_pairs(given: Any, people: People, columns: ColumnNames) -> Observed:
     return Observed(rows, notes, tuple(doubts), tuple(faults))
 
 
-def homes_of(pairs: Table, people: People, columns: ColumnNames) -> Iterable[tuple[int, list[Any]]]:
+def homes_of(pairs: Table, people: People, sharing: WhoShares) -> Iterable[tuple[int, list[Any]]]:
     """(row of the table, ids) of people who share, singles among them, in the table's order.
 
     By rooms: who has the same one in the same cohort; nobody shares a blank one. By partners:
     everybody with those named in the same row.
     """
-    listed = zip(*map(pairs.listed, columns.needed), strict=True)
-    if not columns.room:
+    listed = zip(*map(pairs.listed, sharing.needed), strict=True)
+    if sharing.way != "room":
         return enumerate([[who for who in ids if who is not None] for ids in listed])
     homes: dict[Any, tuple[int, list[Any]]] = {}
     for row, (me, *room) in enumerate(listed):
         if None not in room:
             mine = people.known(me)
-            when = people.cohort_of(mine) if columns.cohort and mine is not None else None
+            when = people.cohort_of(mine) if sharing.cohort and mine is not None else None
             homes.setdefault((when, *room), (row, []))[1].append(me)
     return homes.values()
 
@@ -179,15 +173,15 @@ def examples_of(
     return Given(halls, outcomes, range(len(halls)), halls), notes
 
 
-def as_table(given: Any, columns: ColumnNames) -> Table:
+def as_table(given: Any, sharing: WhoShares) -> Table:
     """A table, or (id, id) tuples as one."""
     listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
     if not listed or (len(given) and isinstance(given[0], Mapping)):
-        return table(given, columns.needed)
+        return table(given, sharing.needed)
     for row, pair in enumerate(given):
         if not are_ids(pair, 2):
             raise ValueError(f"pairs, row {row} is {pair!r}; expected two ids")
-    return table({name: [pair[k] for pair in given] for k, name in enumerate(columns.partners[:2])})
+    return table({name: [pair[k] for pair in given] for k, name in enumerate(sharing.columns[:2])})
 
 
 def _faults(rows: Ints, people: People, where: Sequence[str]) -> list[str]:

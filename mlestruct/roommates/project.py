@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Self
 
-from mlestruct.roommates.observed import ColumnNames
+from mlestruct.roommates.observed import WhoShares
 from mlestruct.roommates.words import COMMENTS, FILE, PAGE
 from mlestruct.storage.files import fresh
 
@@ -112,10 +112,8 @@ class Settings:
         return [name for role in ASKED for name in getattr(self, role)]
 
     @property
-    def columns(self) -> ColumnNames:
-        return ColumnNames(
-            self.partners, self.cohort, id=self.id, room=self.room, partner=self.partner
-        )
+    def sharing(self) -> WhoShares:
+        return WhoShares(self.way, self.shares, self.id, self.cohort)
 
     def uses(self) -> dict[str, list[str]]:
         """By column of people, all that is said of it; who shares is not among these."""

@@ -147,12 +147,12 @@ def _some(levels: Sequence[Any]) -> str:
 
 def survey(
     table: Table, taken: Sequence[str], roles: Mapping[str, str], ids: Sequence[Any]
-) -> tuple[tuple[Answers, ...], list[str], list[str]]:
-    """Every question's answers; in words which columns say nothing or look odd; and all faults.
+) -> tuple[tuple[Answers, ...], list[str], list[str], list[str]]:
+    """Every question's answers; in words which columns say nothing, all faults, and all doubts.
 
     ``taken`` are the columns of ids, cohorts and groups.
     """
-    used, faults, constant = [], [], []
+    used, faults, constant, odd = list[Answers](), list[str](), list[str](), list[str]()
     for name in [name for name, role in roles.items() if role != IGNORE]:
         try:
             asked = Answers.seen(table, name, roles[name], ids)
@@ -162,6 +162,12 @@ def survey(
         gone = missing(table[name])
         if len(asked.levels) > 1:
             used.append(asked)
+            odd += [
+                f"{name}: {value!r}, given by {given}, looks like a code for no answer and counts "
+                f"as an answer; if it is one, say no_answer={value}"
+                for value, given in frames.suspects(table[name]).items()
+            ]
+            odd += spelled_twice(table, [] if asked.role == "ordinal" else [name])
             continue
         constant.append(name)
         if gone.any() and not gone.all():  # ticks, perhaps
@@ -174,7 +180,7 @@ def survey(
     idle = [n for n in table.names if n not in taken and roles.get(n, IGNORE) == IGNORE]
     notes = [f"ignored: {', '.join(idle)}"] if idle else []
     notes += [f"all answers alike, so not used: {', '.join(constant)}"] if constant else []
-    return tuple(used), notes, faults
+    return tuple(used), notes, faults, odd
 
 
 def spelled_twice(table: Table, names: Iterable[str]) -> list[str]:
@@ -192,18 +198,6 @@ def idle_codes(table: Table, codes: Mapping[str, Sequence[Any]]) -> list[str]:
     given = {code for name in codes for code in map(written, table.cells[name].tolist())}
     asked = dict.fromkeys(written(code) for values in codes.values() for code in values)
     return [f"no_answer: nobody gave {code!r}" for code in asked if code not in given]
-
-
-def doubts(table: Table, answers: Sequence[Answers]) -> list[str]:
-    """Answers that are probably none, or one answer in several spellings."""
-    found = []
-    for asked in answers:
-        for value, given in frames.suspects(table[asked.column]).items():
-            found.append(
-                f"{asked.column}: {value!r}, given by {given}, looks like a code for no answer and "
-                f"counts as an answer; if it is one, say no_answer={value}"
-            )
-    return [*found, *spelled_twice(table, [a.column for a in answers if a.role != "ordinal"])]
 
 
 def refuse(faults: Iterable[str]) -> None:

@@ -62,7 +62,6 @@ def percent(share: float) -> str:
 SENTENCES: dict[str, dict[str, str | tuple[str, ...]]] = {
     # how severe a finding is, its code: what was found, what to do in the file, and on the page
     "stop": {
-        "empty": "the table is empty",
         "refused": "{words}",
         "code": (
             "column {column!r}: {value!r}, {count} times, the first in {where}, looks like a code "

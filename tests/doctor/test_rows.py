@@ -23,7 +23,6 @@ def test_a_sound_table_has_no_faults():
 
 
 def test_faults_of_any_table():
-    assert words({"id": []}, "empty") == ["the table is empty"]
     given = {"id": [1, 1, 2], "b": [None, None, 3.0]}
     assert words(given, "refused") == ["id 1 is in row 0 and row 1"]
 
