@@ -19,13 +19,13 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7909, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7794, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
         4140,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2627, r"mlestruct/inference/"),
+    "inference": (2662, r"mlestruct/inference/"),
     "learning": (
         3750,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -77,17 +77,17 @@ def _binary(full: MessageGraph) -> BinaryMessages:
         out[at] = values
         return out
 
-    outside = padded(np.arange(len(node)), -1)
+    used = np.argsort(at, kind="stable")
     return BinaryMessages(
         n,
         int(row[-1]),
         near_start,
-        rank[full.scope[other[outside[outside >= 0]]]],
+        rank[full.scope[other[used]]],
         order,
         row,
         padded(rank[full.scope[other]], 0),
         padded(place[other], 0),
-        outside,
+        padded(full.place[full.around], -1),
         padded(full.table_start[factor], 0),
         padded((full.around % 2).astype(np.int8), 0),
         padded(full.counts[factor], 0.0),

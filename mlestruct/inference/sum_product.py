@@ -9,6 +9,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible, Unserved
 from mlestruct.inference.layouts import boxes, plan, special
+from mlestruct.inference.message_bounds import bounds
 from mlestruct.inference.newton import settle
 from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.limits import late, parts, turns
@@ -20,9 +21,7 @@ from mlestruct.native._door import (
     MessageSchedule,
     MessageState,
     PairMessages,
-    bound_messages,
     fit_tables,
-    has_narrow_tables,
     send_messages,
 )
 from mlestruct.storage.trees import Tree, like
@@ -262,13 +261,10 @@ class SumProduct(Routine):
     def _bounds(
         self, structure: FactorGraph, at: Ints, scores: Array, state: WarmMessages
     ) -> Array:
-        ready, out = compiled(structure, self.counting[structure]), np.empty(len(at))
+        ready = compiled(structure, self.counting[structure])
         paid = _paid(structure, self.counting[structure])
-        examples, odds = MessageExamples(len(at), len(scores), at, scores), ready.binary is not None
-        (count, messages), beliefs = state.message.shape, state.belief.shape[1]
-        native = MessageState(count, messages, beliefs, *state)
-        bound_messages(ready.plan, examples, native, paid, odds, out)
-        return out
+        score = scores[at[:, None] + np.arange(structure.size)]
+        return bounds(structure, ready.plan, paid, score, state.message, state.belief)
 
 
 @kept
@@ -296,26 +292,14 @@ def _settled(
     value: float,
 ) -> float:
     """Go on from one example's sweeps by Newton's method, in place; return its log Z."""
-    plan, nodes = ready.plan, ready.plan.node_start[-1]
-    odds = ready.binary is not None and has_narrow_tables(plan, score)  # of messages
-    message, belief, place = state.message[0], state.belief[0], plan.place[plan.around]
-    if odds:
-        message, belief = np.zeros(plan.place[-1]), np.zeros(nodes)
-        message[place + 1], belief[1::2] = (
-            state.message[0, : plan.slots],
-            state.belief[0, : plan.nodes],
-        )
-    message, belief, found, lacks = settle(
-        structure, ready.counting, score, plan.open, (message, belief)
-    )
+    plan, start = ready.plan, (state.message[0], state.belief[0])
+    message, belief, found, lacks = settle(structure, ready.counting, score, plan.open, start)
     fit_tables(plan, found)
     inside = found > 0
     some = found[inside]
     reached = float(score @ found - (plan.coefficient[inside] * some) @ np.log(some))
     if not reached > value - SURE * abs(value):
         return value
-    if odds:
-        message, belief = message[place + 1] - message[place], belief[1::2] - belief[::2]
-    state.message[0, : len(message)], state.belief[0, : len(belief)] = message, belief
+    state.message[0], state.belief[0] = message, belief
     state.residual[0], tau[:] = lacks, found
     return reached

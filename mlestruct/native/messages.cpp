@@ -452,14 +452,14 @@ struct Odds {
         for (int64_t i = 0; i < b.nodes; ++i) {
             const int64_t node = b.order[i];
             field[i] = score[2 * node + 1] - score[2 * node];
-            belief[i] = known[node];
+            belief[i] = known[2 * node + 1] - known[2 * node];
             odds[i] = clipped(belief[i], CLIP);
         }
         for (int64_t i = b.nodes; i < whole_eights(b.nodes); ++i) odds[i] = 0.0;  // not yet e^e^...
         exponentiate(odds, b.nodes);
         for (int64_t p = 0; p < b.room; ++p) {
-            log[p] = b.outside[p] < 0 ? 0.0 : clipped(message[b.outside[p]], NARROW);
-            linear[p] = log[p];
+            const double *sent = message + b.outside[p];
+            linear[p] = log[p] = b.outside[p] < 0 ? 0.0 : clipped(sent[1] - sent[0], NARROW);
         }
         exponentiate(linear, b.room);
     }
@@ -479,11 +479,16 @@ struct Odds {
         return moved;
     }
 
-    // Messages and beliefs in the order of nodes, and those of nodes and edges.
+    static void write_log_odds(double x, double *two) {
+        two[0] = smaller(-x, 0.0);
+        two[1] = smaller(x, 0.0);
+    }
+
+    // Messages and beliefs as the general kernel has them, and those of nodes and edges.
     void end(double *message, double *known, double *tau) const {
         for (int64_t i = 0; i < b.nodes; ++i) {
             const int64_t node = b.order[i];
-            known[node] = belief[i];
+            write_log_odds(belief[i], known + 2 * node);
             const double small = exponential(-__builtin_fabs(belief[i]));
             const double likely = 1.0 / (1.0 + small), rare = small / (1.0 + small);
             tau[2 * node + 1] = belief[i] > 0.0 ? likely : rare;
@@ -491,7 +496,7 @@ struct Odds {
         }
         for (int64_t p = 0; p < b.room; ++p) {
             if (b.outside[p] < 0) continue;
-            message[b.outside[p]] = log[p];
+            write_log_odds(log[p], message + b.outside[p]);
             if (!b.second[p]) edge(p, tau + b.table[p]);
         }
     }

@@ -58,7 +58,8 @@ struct pair_messages {
 Nodes are in another order, by levels: in a sweep a node waits for its neighbours of lower levels
 only, so that a processor begins the next nodes while it works on one. ``order`` names the node,
 ``row`` where its messages begin, ``ahead`` the neighbour, ``back`` the message the other way,
-``outside`` which message of the graph it is (-1 for padding), and ``table`` the edge's table. */
+``outside`` where it is among the graph's messages (-1 for padding), and ``table`` the edge's
+table. */
 struct binary_messages {
     int64_t nodes;
     int64_t room;
@@ -112,25 +113,13 @@ struct message_results {
 };
 
 /** Send messages of factors of any order. Where ``pairs`` or ``binary`` are given, they serve the
-examples whose tables are narrow enough; the state of ``binary`` ones then holds one log-odds per
-message and per node. */
+examples whose tables are narrow enough. */
 EXPORT status send_messages(const struct message_graph *graph,
                             const struct pair_messages *pairs MAYBE,
                             const struct binary_messages *binary MAYBE,
                             const struct message_examples *examples,
                             const struct message_schedule *how, struct message_state *state,
                             struct message_results *results);
-
-/** Return whether tables are narrow enough for these kernels. */
-EXPORT bool has_narrow_tables(const struct message_graph *graph,
-                              const double *score N(graph.table_start[-1]));
-
-/** Bound the surrogate log Z from above at any messages. ``share`` is what every slot's factor pays
-towards its node's counting number; ``odds`` says that examples with narrow tables have log-odds. */
-EXPORT status bound_messages(const struct message_graph *graph,
-                             const struct message_examples *examples,
-                             const struct message_state *state, const double *share N(graph.slots),
-                             bool odds, double *bound N(examples.count));
 
 /** Fit every factor's table to the node marginals, in place: then they are feasible. */
 EXPORT status fit_tables(const struct message_graph *graph, double *tau N(graph.table_start[-1]));

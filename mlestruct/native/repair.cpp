@@ -125,10 +125,6 @@ double widest_range(const message_graph &g, const double *score) {
     return widest;
 }
 
-bool has_narrow_tables(const message_graph *graph, const double *score) {
-    return widest_range(*graph, score) <= NARROW;
-}
-
 status fit_tables(const message_graph *graph, double *tau) {
     Arena arena;
     const Repair repair(*graph, Widest(*graph), arena);
