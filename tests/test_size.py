@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1774, r"mlestruct/families/"),
     "extras": (1587, r"mlestruct/"),
 }
-RAW = {"tests": 33891, "benchmarks": 7729}  # all lines, blank ones and comments included
+RAW = {"tests": 33892, "benchmarks": 7729}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {
