@@ -26,6 +26,7 @@ from tests.serve.webdriver import Browser
 
 NASTY = "<img src=x onerror=alert(1)>"
 AXE = (Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+WIDE = "const r = document.documentElement; return r.scrollWidth - r.clientWidth"
 TAB, ENTER = "\ue004", "\ue007"
 DRIVEN = shutil.which("chromedriver") and shutil.which("chromium")
 
@@ -83,8 +84,7 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
             assert {frozenset(home) for home in _homes(browser)} == set(map(frozenset, homes))
             browser.type("#rules", str(files / "people.csv"))  # no rules: refused on the page
             browser.wait("return document.querySelector('#said-rules.fault')")
-            wide = "const r = document.documentElement; return r.scrollWidth - r.clientWidth"
-            assert browser.run(wide) == 0
+            assert browser.run(WIDE) == 0
             assert browser.log() == []
         server.shutdown()
 
@@ -98,6 +98,7 @@ def test_the_report_is_accessible(tmp_path, size, scheme) -> None:
         browser.open((tmp_path / "report.html").as_uri())
         browser.run("document.querySelectorAll('details').forEach(one => one.open = true)")
         _accessible(browser)
+        assert browser.run(WIDE) == 0
         assert browser.log() == []
 
 
