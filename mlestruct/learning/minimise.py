@@ -184,8 +184,9 @@ class LBFGS:
     is near the Hessian, so that first steps have the length 1; others are no longer than 1. By
     ``slopes`` a step is judged by the trapezoid of the gradient, which is not the value's own; the
     value only fences it, for slopes also vanish far out. ``own`` is the function's value,
-    ``gradient`` its gradient, ``pairs`` are the last steps s and what they changed the slope by, y.
-    From another descent's ``state()`` it takes the steps that that one would have.
+    ``gradient`` its gradient, ``pairs`` are the last steps s, what they changed the slope by, y,
+    and the metric times y. From another descent's ``state()`` it takes the steps that that one
+    would have.
     """
 
     def __init__(
@@ -204,7 +205,7 @@ class LBFGS:
             ridge = Regulariser(none, none, none, -wide, wide)
         self.ridge, self.theta = ridge, np.clip(theta, ridge.lower, ridge.upper)
         self.value, self.own, self.gradient, self.begun = np.inf, np.inf, theta, state is not None
-        self.pairs: list[tuple[Array, Array]] = []
+        self.pairs: list[tuple[Array, Array, Array]] = []
         if state is not None:
             self.theta, self.value, self.own, self.gradient, self.pairs = state
             for one in (self.theta, self.gradient, *(part for pair in self.pairs for part in pair)):
@@ -242,8 +243,9 @@ class LBFGS:
             if found is not None:
                 s = found[0] - self.theta
                 y = found[3] - self.gradient + ridge.lam * s
-                if float(s @ y) > 1e-12 * float(y @ y):  # else its curvature is lost in rounding
-                    self.pairs = [*self.pairs, (s, y)][-self.memory :]
+                pair = s, y, self._scaled(y)
+                if float(s @ y) > 1e-12 * float(y @ pair[2]):  # else its curvature is rounding
+                    self.pairs = [*self.pairs, pair][-self.memory :]
                 self.theta, self.value, self.own, self.gradient = found
                 return True
             if not self.pairs:
@@ -263,16 +265,19 @@ class LBFGS:
         out = -g
         if free is not None:
             out[~free] = 0.0
-        pairs = self.pairs if free is None else [(s * free, y * free) for s, y in self.pairs]
-        used = [(s, y, sy) for s, y in pairs if (sy := float(s @ y)) > 1e-12 * float(y @ y)]
-        alphas = []
+        pairs = self.pairs
+        if free is not None:
+            pairs = [(s * free, y * free, scaled * free) for s, y, scaled in pairs]
+        size, used, alphas = 1.0, [], []
+        for s, y, scaled in pairs:
+            sy, yy = float(s @ y), float(y @ scaled)
+            if sy > 1e-12 * yy:
+                size = sy / yy
+                used.append((s, y, sy))
         for s, y, sy in reversed(used):
             alphas.append(float(s @ out) / sy)
             out -= alphas[-1] * y
-        out = self._scaled(out)
-        if used:
-            s, y, sy = used[-1]
-            out *= sy / float(y @ self._scaled(y))
+        out = size * self._scaled(out)
         for s, y, sy in used:
             out += (alphas.pop() - float(y @ out) / sy) * s
         return out
