@@ -27,12 +27,12 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2662, r"mlestruct/inference/"),
     "learning": (
-        3750,
+        3754,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5610,
+        5602,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2454, r"mlestruct/estimators/"),

@@ -300,15 +300,13 @@ def run_fit(given: argparse.Namespace) -> int:
 def _learned(model: RoommateModel) -> list[str]:
     """What was learned, in words."""
     from mlestruct.roommates.report import effect, untold
-    from mlestruct.roommates.words import REPORT, number
+    from mlestruct.roommates.words import REPORT
 
     effects = model.effects()
     sure = [(column, c) for column, c in effects if c.low > 0 or c.high < 0]
     open_ = dict.fromkeys(column for column, c in effects if (column, c) not in sure)
-    lines = [
-        f"  {effect(model, column, c)} ({number(exp(c.low))} to {number(exp(c.high))})"
-        for column, c in sure
-    ]
+    said = (effect(model, column, c) for column, c in sure)
+    lines = [f"  {who} share {n} times as often ({low} to {high})" for who, n, low, high in said]
     lost = ", ".join((*open_, *untold(model)))
     head = f"learned from {model.known_.told.units} pairs:" if sure else REPORT["nothing sure"]
     return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else [])]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
+from itertools import starmap
 from math import exp
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -125,7 +126,9 @@ class Report:
         key = ("nobody alone", "one alone")[alone] if alone < 2 else "some alone"
         pairs, left = len(self.plan.pairs), words(key, count=alone)
         whose = words("people", people=2 * pairs + alone, pairs=pairs, alone=left)
-        good = words("untested") if self.evaluation is None else picks(self.evaluation)
+        found = self.evaluation
+        good = words("untested") if found is None else picks(found)
+        good = f"{found.count()}. {good}" if found and found.learned else good
         return [whose, good, matters(self.model)]
 
     def html(self) -> str:
@@ -139,7 +142,7 @@ class Report:
             headline=self.headline(),
             homes=self.homes(),
             hidden="" if self.protected else ", ".join(model.protected_),
-            effects=[_effect(model, *one) for one in model.effects()],
+            effects=[effect(model, *one) for one in model.effects()],
             untold=", ".join(untold(model)),
             found=found,
             top=[
@@ -219,35 +222,30 @@ def untold(model: RoommateModel) -> list[str]:
     return [one.name for one in model.contrasts() if known and one.name not in known]
 
 
-def _effect(model: RoommateModel, column: str, found: Interval) -> list[str]:
-    """A contrast in words, its factor, and the ends of the factor's interval."""
-    ends = (found.estimate, found.low, found.high)
-    factors = (number(exp(x)) if abs(x) < FAR else "…" for x in ends)
-    return [effect(model, column, found, False), *factors]
-
-
 def matters(model: RoommateModel) -> str:
     """The answers whose influence is surest, each as a factor."""
-    sure = [(column, c) for column, c in model.effects() if c.low > 0 or c.high < 0]
+    sure = [(model, *one) for one in model.effects() if one[1].low > 0 or one[1].high < 0]
     if not sure:
         return words("nothing sure")
-    return words("matters most", effects="; ".join(effect(model, *one) for one in sure[:TOP]))
+    told = (f"{who} share {times} times as often" for who, times, *_ in starmap(effect, sure[:TOP]))
+    return words("matters most", effects="; ".join(told))
 
 
-def effect(model: RoommateModel, column: str, found: Interval, times: bool = True) -> str:
-    """A contrast in words, and how many times as often people share by it."""
-    name = found.name
-    values = {"column": column}
-    if name == f"{column} same":
-        key = "same"
-    elif name == f"{column} |difference|":
+def effect(model: RoommateModel, column: str, found: Interval) -> tuple[str, ...]:
+    """A contrast in words, how many times as often people share by it, and the interval's ends.
+
+    Whether partners agree is said in one way: a yes/no question is about having the same answer.
+    """
+    ends = (found.estimate, found.low, found.high)
+    values, key = {"column": column}, "same"
+    if found.name == f"{column} |difference|":
         levels = next(asked.levels for asked in model.questions_ if asked.column == column)
-        key = "differ" if levels[-1] - levels[0] == 1 else "per step"
-    else:
+        key = "per step" if levels[-1] - levels[0] != 1 else key
+        ends = ends if key == "per step" else (-found.estimate, -found.high, -found.low)
+    elif found.name != f"{column} same":
         key = "two answers"
-        values["a"], _, values["b"] = name.removeprefix(f"{column} ").partition(" with ")
-    told = words(key, **values)
-    return f"{told} share {number(exp(found.estimate))} times as often" if times else told
+        values["a"], _, values["b"] = found.name.removeprefix(f"{column} ").partition(" with ")
+    return words(key, **values), *(number(exp(x)) if abs(x) < FAR else "…" for x in ends)
 
 
 def reason(part: Contribution) -> str:

@@ -23,7 +23,6 @@ REPORT = {
     "nothing sure": "No answer is surely of influence: too few pairs, or people do not mind.",
     # effects
     "per step": "people whose answers to {column} differ by 1",
-    "differ": "people who differ on {column}",
     "same": "people with the same {column}",
     "two answers": "{a} with {b} on {column}",
     # the plan
