@@ -391,7 +391,11 @@ def workbooks() -> Iterator[Case]:
         Case("dates beside answers", book(_dates)),
         Case("a hidden sheet", book(_hidden, "book.xlsx", pairs="book.xlsx#pairs")),
         Case("merged rooms", book(_merged, pairs=None, room="room")),
-        Case("groups of names that repeat", book(_repeated), like="clean"),
+        Case(
+            "groups of names that repeat",
+            book(_repeated),
+            r"cell A2: two columns 'Wort' \(B and C\); rename",
+        ),
         Case(
             "a formula never counted", book(_formula), r"cell G5: the formula has no stored value"
         ),
@@ -458,7 +462,7 @@ def broken() -> Iterator[Case]:
     yield Case(
         "an old workbook",
         raw("people.xls", b"\xd0\xcf\x11\xe0" + bytes(99)),
-        r"people\.xls is an old Excel file",
+        r"people\.xls is no table .* an old Excel file",
     )
     yield Case(
         "a web page", raw("people.xls", b"<html><table><tr><td>1"), r"web page.*save it as \.xlsx"

@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5602,
+        5561,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2454, r"mlestruct/estimators/"),
     "families": (1774, r"mlestruct/families/"),
     "extras": (1587, r"mlestruct/"),
 }
-RAW = {"tests": 33823, "benchmarks": 7729}  # all lines, blank ones and comments included
+RAW = {"tests": 33819, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -10,7 +10,7 @@ import os
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from reprlib import repr as short
@@ -109,11 +109,14 @@ class Places:
 
     def at(self, row: int, column: str | None = None) -> str:
         """``people.csv, line 12`` or ``people.xlsx, sheet 'Students', cell D12``."""
-        if self.sheet is None:
-            return f"{self.path}, line {self.lines[row]}"
-        letter = self.columns.get(column or "")
-        place = f"cell {letter}" if letter else "row "
-        return f"{self.file}, {place}{self.lines[row]}"
+        return place(self.path, self.sheet, self.lines[row], self.columns.get(column or ""))
+
+
+def place(path: str, sheet: str | None, line: int, letter: str | None) -> str:
+    """Where a cell or a row stands in a file."""
+    if sheet is None:
+        return f"{path}, line {line}"
+    return f"{path}, sheet {sheet!r}, {f'cell {letter}' if letter else 'row '}{line}"
 
 
 class Row(NamedTuple):
@@ -138,9 +141,7 @@ class Grid(NamedTuple):
 
     def place(self, line: int, column: int) -> str:
         """Where a cell stands."""
-        if self.sheet is None:
-            return f"{self.path}, line {line}"
-        return f"{self.path}, sheet {self.sheet!r}, cell {letters(column)}{line}"
+        return place(self.path, self.sheet, line, self.sheet and letters(column))
 
 
 def letters(column: int) -> str:
@@ -159,14 +160,12 @@ class Table:
     """Columns of one length: integers, floats (NaN: missing), booleans or text (None: missing).
 
     ``cells`` are the same columns as they are written, with None for a blank cell: in a file 1.1
-    and 1.10, or 1e3 and 1000, are two houses. ``back`` turns columns into the kind of table this
-    one was made of. A table from a file knows the ``places`` of its cells, and has ``said`` how the
-    file was read.
+    and 1.10, or 1e3 and 1000, are two houses. A table from a file knows the ``places`` of its
+    cells, and has ``said`` how the file was read.
     """
 
     columns: Columns
     cells: Columns = field(repr=False)
-    back: Callable[[Columns], Any]
     places: Places | None = field(default=None, repr=False)
     decimal: Decimal | None = None
     said: tuple[str, ...] = ()
@@ -293,18 +292,6 @@ def typed(name: str, cells: Sequence[Cell], decimal: Decimal | None) -> tuple[Co
     return objects([written(cell) for cell in cells]), doubt
 
 
-def evident(columns: Iterable[Sequence[Cell]]) -> Decimal | None:
-    """The decimal mark that a file's unmistakable columns show; None if there is none, or both."""
-    sure = {
-        mark
-        for cells in columns
-        if len(fits := marks(cells)) == 1
-        for mark in fits
-        if not unsure(cells, mark)
-    }
-    return sure.pop() if len(sure) == 1 else None
-
-
 def column_of(cells: Sequence[Any]) -> Column:
     """One type that all present cells share: whole numbers, numbers, yes and no; else text.
 
@@ -347,7 +334,6 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
         from mlestruct.roommates.reading import read
 
         return read(given)
-    back: Callable[[Columns], Any] = dict
     if isinstance(given, Mapping):
         for name, values in given.items():
             if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
@@ -359,9 +345,9 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
             row = short(given[strange])
             raise ValueError(f"row {strange} is {row}; a list of rows holds dicts")
         names = dict.fromkeys(name for row in given for name in row)
-        named, back = {name: [row.get(name) for row in given] for name in names}, to_rows
+        named = {name: [row.get(name) for row in given] for name in names}
     else:
-        named, back = of_frame(given, wanted)
+        named = of_frame(given, wanted)
     texts = {str(name): values for name, values in named.items()}
     if len(texts) < len(named):
         raise ValueError(
@@ -374,17 +360,10 @@ def table(given: Any, wanted: Collection[str] = ()) -> Table:
         raise ValueError(f"columns have different lengths: {lengths}")
     cells = {name: [*map(plain, values)] for name, values in texts.items()}
     columns = {name: column_of(given) for name, given in cells.items()}
-    return Table(columns, {n: as_cells(columns[n], own) for n, own in cells.items()}, back)
+    return Table(columns, {n: as_cells(columns[n], own) for n, own in cells.items()})
 
 
-def to_rows(columns: Columns) -> list[dict[str, Any]]:
-    listed = [column.tolist() for column in columns.values()]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*listed, strict=True)]
-
-
-def of_frame(
-    given: Any, wanted: Collection[str]
-) -> tuple[dict[Any, list[Any]], Callable[[Columns], Any]]:
+def of_frame(given: Any, wanted: Collection[str]) -> dict[Any, list[Any]]:
     """The columns of a pandas or polars frame, and levels of its index that are ``wanted``."""
     names = list(getattr(given, "columns", ()))
     if not names or not hasattr(given, "shape"):
@@ -397,8 +376,7 @@ def of_frame(
     levels = getattr(getattr(given, "index", None), "names", None) or ()
     named = [name for name in levels if name in wanted and name not in names]
     given = given.reset_index(named) if named else given
-    lists = {name: given[name].to_list() for name in given.columns}
-    return lists, lambda columns: type(given)({n: c.tolist() for n, c in columns.items()})
+    return {name: given[name].to_list() for name in given.columns}
 
 
 PHRASES = frozenset(

@@ -440,8 +440,8 @@ class RoommateModel(Estimator):
 
         With ``each`` a pair is listed if it is among the ``each`` most probable of either person.
 
-        Columns ``a``, ``b``, ``probability``, ``score``, ``group``, most probable first, in the
-        kind of table that ``people`` is. Each person's probabilities add up to 1.
+        Columns ``a``, ``b``, ``probability``, ``score``, ``group`` by name, most probable first.
+        Each person's probabilities add up to 1.
         """
         from mlestruct.roommates.pairing import likely
 
@@ -449,7 +449,7 @@ class RoommateModel(Estimator):
         read = self._read(given)
         pairings = [self.pairing(read, group) for group in read.groups]
         with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
-            return given.back(likely(given.cells[self.id], pairings, count, each))
+            return likely(given.cells[self.id], pairings, count, each)
 
     def explain(
         self,

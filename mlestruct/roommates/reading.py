@@ -42,24 +42,10 @@ from mlestruct.roommates.frames import (
 )
 from mlestruct.storage.files import content, fresh
 
-ENCODINGS = {
-    "utf-8": "UTF-8",
-    "utf-8-sig": "UTF-8 with a byte-order mark",
-    "utf-16": "UTF-16",
-    "cp1252": "Windows-1252",
-}
-MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-OTHERS = {  # what begins so is no table as text
-    rb"(?:\xef\xbb\xbf)?\s*[\[{]\s*[\"\[{]": "JSON",
-    rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|\?xml|table|meta)": "a web page or XML",
-    rb"\xd0\xcf\x11\xe0|%PDF|\{\\rtf|PAR1|\x1f\x8b|Rar!|7z\xbc\xaf|\x89PNG|\xff\xd8\xff": (
-        "an old Excel file (.xls), one with a password, a PDF, packed, or the like"
-    ),
-}
+OTHERS = re.compile(  # what begins so is no table as text
+    rb"(?:\xef\xbb\xbf)?\s*(?:[\[{]\s*[\"\[{]|(?i:<(?:!doctype|html|\?xml|table|meta)))|"
+    rb"\xd0\xcf\x11\xe0|%PDF|\{\\rtf|PAR1|\x1f\x8b|Rar!|7z\xbc\xaf|\x89PNG|\xff\xd8\xff"
+)
 STRANGE = re.compile(  # letters of other encodings as Windows-1252 would show them
     "\ufffd|[ÂÃÄÅÐÑâ][^\x00-\x7fÀ-ÿ]|[À-ÖØ-öø-ÿ]{3}|[a-z][ŠŸŽŒÐÞ][a-z]|[a-z]Ÿ|£[a-zà-ÿ]|[B-DF-HJ-NP-TV-Zb-df-hj-np-tv-z]š[b-df-hj-np-tv-z]|[A-Za-z][‚ƒ„…†‡ˆ‰‹‘“”•˜™›¢£¤¥¦§¨©ª«¬®¯°±²³´µ¶·¸¹º»¼½¾¿×÷][a-z]"
 )
@@ -78,11 +64,14 @@ def decoded(data: bytes, place: str, encoding: str | None = None) -> tuple[str, 
     The encoding is the one that is told, or that a mark shows, or UTF-8, or else Windows-1252,
     unless that would make no words.
     """
-    for pattern, words in OTHERS.items():
-        if re.match(pattern, data):
-            raise ValueError(f"{place} is {words}; save it as .xlsx or as CSV in UTF-8")
-    marked = next((name for mark, name in MARKS.items() if data.startswith(mark)), "utf-8")
-    found = encoding or marked
+    if OTHERS.match(data):
+        raise ValueError(
+            f"{place} is no table as text, but JSON, a web page, an old Excel file (.xls), one "
+            "with a password, a PDF, packed, or the like; save it as .xlsx or as CSV in UTF-8"
+        )
+    marked = "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
+    wide = data[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    found = encoding or ("utf-16" if wide else marked)
     try:
         text = data.decode(found).removeprefix("\ufeff")
     except LookupError as error:
@@ -108,7 +97,7 @@ def decoded(data: bytes, place: str, encoding: str | None = None) -> tuple[str, 
             f"{place}, line {line}: a zero byte; save the table as CSV in UTF-8, or name its "
             "encoding, such as utf-16-le: encoding="
         )
-    return text, ENCODINGS.get(found, found)
+    return text, {"cp1252": "Windows-1252"}.get(found, found.upper())
 
 
 def text_grid(text: str, path: str, words: str, separator: str | None = None) -> Grid:
@@ -268,25 +257,15 @@ def _refuse_misfits(grid: Grid, names: Row, rows: Sequence[Row]) -> None:
 
 
 def _names(grid: Grid, top: int, columns: Sequence[int]) -> dict[str, int]:
-    """The column of each name; nameless ones are named by their place.
-
-    Where two have one name, the name of their group in the line above is put in front.
-    """
-    own, above = grid.rows[top], grid.rows[top - 1].cells if top else {}
-    spelled = [" ".join((written(own.cells.get(k)) or "").split()) for k in columns]
-    counts = Counter(spelled)
-    found: dict[str, int] = {}
-    group = ""
-    for k, name in zip(columns, spelled, strict=True):
-        group = " ".join((written(above.get(k)) or group).split())
-        named = f"{group} {name}".strip() if name and counts[name] > 1 else name
-        named = named or f"column {grid.column(k)}"
-        if named in found:
-            both = f"{grid.column(found[named])} and {grid.column(k)}"
+    """The column of each name; nameless ones are named by their place."""
+    own, found = grid.rows[top], dict[str, int]()
+    for k in columns:
+        name = " ".join((written(own.cells.get(k)) or f"column {grid.column(k)}").split())
+        if found.setdefault(name, k) != k:
+            both = f"{grid.column(found[name])} and {grid.column(k)}"
             raise ValueError(
-                f"{grid.place(own.line, 0)}: two columns {named!r} ({both}); rename one of them"
+                f"{grid.place(own.line, 0)}: two columns {name!r} ({both}); rename one of them"
             )
-        found[named] = k
     return found
 
 
@@ -315,7 +294,7 @@ def read(
         name, sheet = before, after
     data = content(Path(name), "table")
     if workbooks.is_packed(data):
-        return _table(workbooks.grid(data, name, sheet), header, decimal, None)
+        return _table(workbooks.grid(data, name, sheet), header, decimal)
     if sheet is not None:
         raise ValueError(f"{name} is no workbook, so it has no sheet {sheet!r}")
     if len(data) > MOST:
@@ -324,7 +303,7 @@ def read(
         )
     text, words = decoded(data, name, encoding)
     grid = text_grid(text, name, words, separator)
-    return _table(grid, header, decimal, None if "semicolons" in grid.said[1] else ".")
+    return _table(grid, header, decimal or (None if "semicolons" in grid.said[1] else "."))
 
 
 def sheets(path: FilePath) -> list[str]:
@@ -341,7 +320,7 @@ def _whole(cells: list[Cell]) -> list[Cell]:
     return [str(cell)[:-2] if own else cell for cell, own in zip(cells, whole, strict=True)]
 
 
-def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decimal | None) -> Table:
+def _table(grid: Grid, header: int | None, decimal: Decimal | None) -> Table:
     """The names and data of a grid; ``header`` is the line of names, where it is told."""
     if not grid.rows:
         raise ValueError(f"{grid.path} is empty; expected a line of column names")
@@ -352,17 +331,14 @@ def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decim
     used = sorted({k for row in (names, *rows) for k in row.cells})
     columns = _names(grid, top, used)
     cells = {name: [row.cells.get(k) for row in rows] for name, k in columns.items()}
-    shown = decimal or frames.evident(cells.values())
     cells = {name: _whole(column) for name, column in cells.items()}
-    read = {name: frames.typed(name, column, shown or usual) for name, column in cells.items()}
+    read = {name: frames.typed(name, column, decimal) for name, column in cells.items()}
     said = [*grid.said, f"names in {'row' if grid.sheet else 'line'} {names.line}"]
     said += [f"{top} line{'s' * (top > 1)} above it left out"] if top else []
     said += [f"{len(below) - len(rows)} lines that repeat it left out"] * (len(rows) < len(below))
     said += [
         f"a column without a name called {n!r}" for n, k in columns.items() if k not in names.cells
     ]
-    if decimal or shown == ",":
-        said.append("decimal commas" if shown == "," else "decimal points")
     said += [doubt for _, doubt in read.values() if doubt]
     sheet = {name: letters(k) for name, k in columns.items()} if grid.sheet else {}
     return Table(
@@ -371,8 +347,7 @@ def _table(grid: Grid, header: int | None, decimal: Decimal | None, usual: Decim
             name: frames.as_cells(column, [*map(written, cells[name])])
             for name, (column, _) in read.items()
         },
-        dict,
         frames.Places(grid.path, [row.line for row in rows], grid.sheet, sheet),
-        shown or usual,
+        decimal,
         (f"{grid.path}: {len(rows)} rows; {', '.join(said)}",),
     )

@@ -236,7 +236,7 @@ def shared(unit, alpha, offset=0.0, **how):
     people, pairs = hall(unit, offset)
     model = ms.RoommateModel(ordinal="hours", cohort="year", alpha=alpha, **how)
     model.fit(people, pairs)
-    return model, np.array([row["probability"] for row in model.probabilities(people)])
+    return model, model.probabilities(people)["probability"]
 
 
 @pytest.mark.parametrize("rho", [0.25, 0.5, 0.75, 1.0])

@@ -57,17 +57,6 @@ def test_every_make_gives_the_same_columns(make):
     ]
 
 
-@pytest.mark.parametrize("make", MAKES)
-def test_tables_go_back_to_their_make(make):
-    given = MAKES[make]()
-    chosen = table(given).rows([2, 0])
-    native = chosen.back(chosen.columns)
-    assert type(native) is type(given)
-    assert table(native)["id"].tolist() == [9, 7]
-    assert table(native)["name"].tolist() == ["Ćiril, jr.", "Ann"]
-    assert table(chosen) is chosen
-
-
 def test_csv_round_trip(tmp_path):
     path = tmp_path / "people.csv"
     write_csv(path, table({n: COLUMNS[n] for n in ("id", "age", "name")}).columns)

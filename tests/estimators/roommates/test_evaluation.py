@@ -27,8 +27,8 @@ def test_areas_by_hand(fitted, held) -> None:
     people, pairs, found = held
     true = {frozenset((p["id_a"], p["id_b"])) for p in pairs}
     rows = fitted.probabilities(people)
-    hit = np.array([frozenset((r["a"], r["b"])) in true for r in rows])
-    marginal = np.array([r["probability"] for r in rows])
+    hit = np.array([frozenset(two) in true for two in zip(rows["a"], rows["b"], strict=True)])
+    marginal = rows["probability"]
     assert found.auc["marginal"] == pytest.approx(area(marginal, marginal[hit]))
     columns = {p["id"]: p for p in people}
     weights = dict(zip(fitted.names(), fitted.coef_, strict=True))
@@ -41,7 +41,7 @@ def test_areas_by_hand(fitted, held) -> None:
             + weights["diet same"] * (one["diet"] == other["diet"])
         )
 
-    score = np.array([learned(r["a"], r["b"]) for r in rows])
+    score = np.array(list(map(learned, rows["a"], rows["b"])))
     assert found.auc["score"] == pytest.approx(area(score, score[hit]))
 
 
@@ -49,8 +49,9 @@ def test_top_ranks_by_hand(fitted, held) -> None:
     people, pairs, found = held
     partner = {p["id_a"]: p["id_b"] for p in pairs} | {p["id_b"]: p["id_a"] for p in pairs}
     chance = {}
-    for row in fitted.probabilities(people):
-        chance[row["a"], row["b"]] = chance[row["b"], row["a"]] = row["probability"]
+    t = fitted.probabilities(people)
+    for a, b, probability in zip(t["a"], t["b"], t["probability"], strict=True):
+        chance[a, b] = chance[b, a] = probability
     for k in (1, 3):
         hits = 0
         for a, b in partner.items():

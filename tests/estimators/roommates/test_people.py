@@ -104,4 +104,3 @@ def test_tables_of_any_make_give_the_same_model(year) -> None:
     ]
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
-    assert isinstance(models[0].probabilities(pd.DataFrame(people)), pd.DataFrame)

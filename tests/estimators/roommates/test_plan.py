@@ -67,9 +67,10 @@ def test_an_odd_group_leaves_over_whom_it_misses_least(model, year, matchings) -
     assert plan.partner(over) is None
     (single,) = plan.singles
     rows = dict.fromkeys(ids, 0.0)
-    for row in model.probabilities(people):
-        rows[row["a"]] += row["probability"]
-        rows[row["b"]] += row["probability"]
+    found = model.probabilities(people)
+    for a, b, probability in zip(found["a"], found["b"], found["probability"], strict=True):
+        rows[a] += probability
+        rows[b] += probability
     assert single.probability == pytest.approx(1.0 - rows[over], abs=1e-9)
 
 
@@ -85,8 +86,13 @@ def test_the_order_of_people_changes_nothing(model, year) -> None:
     shuffled = [people[k] for k in np.random.default_rng(0).permutation(12)]
     one, other = model.assign(people), model.assign(shuffled)
     assert one.objective == pytest.approx(other.objective)
-    mine = {frozenset((r["a"], r["b"])): r["probability"] for r in model.probabilities(people)}
-    theirs = {frozenset((r["a"], r["b"])): r["probability"] for r in model.probabilities(shuffled)}
+    mine, theirs = (
+        {
+            frozenset(pair): probability
+            for *pair, probability in zip(t["a"], t["b"], t["probability"], strict=True)
+        }
+        for t in map(model.probabilities, (people, shuffled))
+    )
     assert mine.keys() == theirs.keys()
     for pair, probability in mine.items():
         assert theirs[pair] == pytest.approx(probability, abs=1e-9)
