@@ -18,6 +18,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "StructuredModel(sense=)": "oracle=Solver(solve, sense='min') minimises, from mlestruct.oracle",
     "Estimator(one_standard_error=)": "GridSearchCV(refit=function) of scikit-learn has any rule",
     "Estimator(class_weight=)": "fit(node_weight=) takes scikit-learn's compute_sample_weight",
+    "StructuredModel(feature_map=)": "an example may be a mapping with its 'features'",
     "RoommateModel(extra=)": "StructuredModel(structure=Matching(n)) takes features of your own",
     "evaluate(truth=)": "benchmarks compute scores that pairs were drawn by themselves",
     "evaluate(evidence=)": "evidence(X, y) is a method of its own",

@@ -36,6 +36,7 @@ USES = {
     "StructuredModel(sense=)": lambda: ms.StructuredModel(sense="min"),
     "Estimator(one_standard_error=)": lambda: ms.MatchingModel(one_standard_error=True),
     "Estimator(class_weight=)": lambda: ms.GraphModel(class_weight="balanced"),
+    "StructuredModel(feature_map=)": lambda: ms.StructuredModel(feature_map=len),
     "RoommateModel(extra=)": lambda: ms.RoommateModel(extra={}),
     "evaluate(truth=)": lambda: ms.RoommateModel().evaluate([], [], truth=len),
     "evaluate(evidence=)": lambda: ms.RoommateModel().evaluate([], [], evidence=True),

@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (7794, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4140,
+        4129,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2662, r"mlestruct/inference/"),
@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5561,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2454, r"mlestruct/estimators/"),
+    "estimators": (2389, r"mlestruct/estimators/"),
     "families": (1774, r"mlestruct/families/"),
-    "extras": (1587, r"mlestruct/"),
+    "extras": (1588, r"mlestruct/"),
 }
-RAW = {"tests": 33819, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33776, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -83,11 +83,6 @@ class Estimator(Trainable):
     1, or its column's root mean square). A ``fit`` that fails leaves the estimator as it was.
     """
 
-    def get_feature_names_out(self, input_features: object = None) -> NDArray[np.object_]:
-        """The names of the weights as an array, in the order of ``coef_``."""
-        self._check_fitted()
-        return np.array(self.names(), dtype=object)
-
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
         """The names of the columns, where the examples learned from were frames."""

@@ -80,6 +80,14 @@ class Given:
             )
         return replace(self, weight=weights[list(self.places)])
 
+    def with_nodes(self, weight: Any) -> Given:
+        """The same examples, the labels of each counting with an array of ``weight``."""
+        each = listed(weight, "node_weight is a list of arrays")
+        if len(each) != len(self.every):
+            raise ValueError(f"node_weight holds an array for each of {len(self.every)} examples")
+        nodes = [as_numbers(each[m], f"example {m}: node_weight") for m in self.places]
+        return replace(self, nodes=[one.reshape(-1) for one in nodes])
+
     def answers(self, found: Iterable[Any], nothing: Callable[[Any], Any]) -> Ragged:
         """An answer for every example; ``nothing`` makes that of an example without a part."""
         if len(self.places) == len(self.every):

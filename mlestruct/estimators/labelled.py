@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from mlestruct.estimators.base import Estimator
-from mlestruct.estimators.examples import Given, listed
+from mlestruct.estimators.examples import Given
 from mlestruct.estimators.labels import (
     AUTO,
     Seen,
@@ -20,61 +20,13 @@ from mlestruct.estimators.labels import (
     seen_in,
     void_among,
 )
-from mlestruct.estimators.trainable import Examples
-from mlestruct.learning.loop import AnyCheckpoint
-from mlestruct.structures.base import Array, as_numbers
-from mlestruct.structures.batch import DECADES, Batch
+from mlestruct.structures.base import Array
 
 SHOWN = 5  # labels that a refusal lists
 
 
-class Weighable(Estimator):
-    """What estimators share whose labels may count with weights of their own."""
-
-    def fit(
-        self,
-        X: Sequence[Any],
-        y: Sequence[Any],
-        sample_weight: ArrayLike | None = None,
-        *,
-        node_weight: Sequence[ArrayLike] | None = None,
-        validation: Examples | None = None,
-        checkpoint: AnyCheckpoint = None,
-    ) -> Self:
-        given = self.taken(X, y)
-        if node_weight is not None:
-            if not hasattr(node_weight, "__len__") or len(node_weight) != len(given.every):
-                raise ValueError(
-                    f"node_weight holds an array for each of {len(given.every)} examples"
-                )
-            each = listed(node_weight, "node_weight is a list of arrays")
-            nodes = [as_numbers(each[m], f"example {m}: node_weight") for m in given.places]
-            given = replace(given, nodes=[weight.reshape(-1) for weight in nodes])
-        known: Any = given
-        return super().fit(known, [], sample_weight, validation=validation, checkpoint=checkpoint)
-
-    def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
-        """The batch with a weight per node of every example; itself where all are 1."""
-        weights = given.nodes or ()
-        place: dict[Any, int] = {}
-        which = []
-        for m, weight in enumerate(weights):
-            try:
-                structure = batch.structure(m).weighed(weight)
-                if np.abs(np.log10(weight)).max() > DECADES:
-                    span = f"{weight.min():g} to {weight.max():g}"
-                    limits = f"1e-{DECADES} and 1e{DECADES}"
-                    raise ValueError(f"labels count {span}; weights lie between {limits}")
-            except ValueError as error:
-                raise ValueError(f"example {m}: {error}") from error
-            which.append(place.setdefault(structure, len(place)))
-        if all((weight == 1).all() for weight in weights):
-            return batch
-        return replace(batch, structures=tuple(place), which=np.array(which, dtype=np.int64))
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
-class Labelled(Weighable):
+class Labelled(Estimator):
     """A label for every node of a graph, with labels that may be void.
 
     Void are None, NaN, masked entries, what a :class:`Partial` leaves out and the labels named by

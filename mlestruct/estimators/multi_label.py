@@ -11,9 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.examples import Given
-from mlestruct.estimators.labelled import Weighable
-from mlestruct.estimators.labels import classes_of, missing, numbered
+from mlestruct.estimators.labels import missing, numbered
 from mlestruct.features import Shared, Tied
 from mlestruct.structures.base import Array, Ints, as_numbers, small
 from mlestruct.structures.batch import Batch, Partial
@@ -21,29 +21,30 @@ from mlestruct.structures.graph import FactorGraph
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MultiLabelModel(Weighable):
-    """Sets of labels: X is (examples, p), y (examples, labels) of 0 and 1, or a list of sets.
+class MultiLabelModel(Estimator):
+    """Several labels at once: X is (examples, p), y (examples, labels) of 0 and 1.
 
-    Both may be frames, whose columns then name features and labels. Entries of y that are None, NaN
-    or masked are not known: learning sums over them, and scores leave them out.
+    Of sets of labels ``MultiLabelBinarizer`` of scikit-learn makes such a table. Both may be
+    frames, whose columns then name features and labels. Entries of y that are None, NaN or masked
+    are not known: learning sums over them, and scores leave them out.
 
     A complete graph of labels: θ holds a weight per (label, feature), then one per pair of labels
     that both apply; with ``pairs=False`` every label is by itself. ``intercept`` adds a constant
-    feature. ``predict`` gives what y was: rows of 0 and 1, or sets; ``predict_marginals`` a
-    probability per label. ``node_weight`` of ``fit`` (examples × labels) is a weight for each in
-    learning; :class:`Labelled` says what weights mean. Other settings and fitted attributes are
-    those of :class:`Estimator`.
+    feature. ``predict`` gives rows of 0 and 1, ``predict_marginals`` a probability per label.
+    ``node_weight`` of ``fit`` (examples × labels) is a weight for each in learning;
+    :class:`Labelled` says what weights mean. Other settings and fitted attributes are those of
+    :class:`Estimator`.
 
     >>> X = [[0.0], [1.0], [2.0], [3.0]] * 5
-    >>> y = [set(), {"warm"}, {"warm", "dry"}, {"warm", "dry"}] * 5
+    >>> y = [[0, 0], [0, 1], [1, 1], [1, 1]] * 5  # dry, warm
     >>> model = MultiLabelModel(alpha=0.1).fit(X, y)
-    >>> [sorted(labels) for labels in model.predict([[0.0], [3.0]])]
-    [[], ['dry', 'warm']]
+    >>> [labels.tolist() for labels in model.predict([[0.0], [3.0]])]
+    [[0, 0], [1, 1]]
     """
 
     pairs: bool = True
     intercept: bool = True
-    learns = ("classes_", "sets_", "n_features_in_", "_label_columns")
+    learns = ("classes_", "n_features_in_", "_label_columns")
 
     def taken(self, X: Any, y: Any) -> Given:
         tables, names = [X, y], list[Any]()
@@ -55,34 +56,18 @@ class MultiLabelModel(Weighable):
         return replace(super().taken(*tables), columns=names[0], labels=names[1])
 
     def prepare(self, given: Given) -> Given:
-        """The labels, and whether y holds sets of them or rows of 0 and 1."""
-        y = given.outcomes
+        """The labels: names of columns, or numbers."""
         self.n_features_in_ = _table(given.X).shape[1]
-        self.sets_ = all(isinstance(labels, (set, frozenset)) for labels in y)
-        if self.sets_:
-            self.classes_ = classes_of([sorted(labels, key=str) for labels in y])
-        else:
-            table = _zeros_and_ones(y, None)
-            if np.isnan(table).all():
-                raise ValueError("no label in y is known: there is nothing to learn")
-            names = self._label_columns
-            self.classes_ = np.array(range(table.shape[1]) if names is None else names)
+        table = _zeros_and_ones(given.outcomes, None)
+        if np.isnan(table).all():
+            raise ValueError("no label in y is known: there is nothing to learn")
+        names = self._label_columns
+        self.classes_ = np.array(range(table.shape[1]) if names is None else names)
         return given
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-        if not self.sets_:
-            table = _zeros_and_ones(y, len(self.classes_))
-            states = np.nan_to_num(table, nan=-1).astype(int)
-            return [Partial(row) if (row < 0).any() else row for row in states]
-        classes, found = self.classes_.tolist(), []
-        for m, labels in enumerate(y):
-            if not isinstance(labels, (set, frozenset)):
-                raise ValueError(f"example {m}: y is {labels!r}; the model was fitted to sets")
-            strange = next((label for label in labels if label not in classes), None)
-            if strange is not None:
-                raise ValueError(f"example {m}: label {strange!r} was not seen in training")
-            found.append(np.array([label in labels for label in classes], int))
-        return found
+        states = np.nan_to_num(_zeros_and_ones(y, len(self.classes_)), nan=-1).astype(int)
+        return [Partial(row) if (row < 0).any() else row for row in states]
 
     def structures(self, X: Sequence[Any]) -> list[FactorGraph]:
         return [small(FactorGraph, (2,) * len(self.classes_), tuple(self._couples()))] * len(X)
@@ -104,10 +89,8 @@ class MultiLabelModel(Weighable):
         spread = sp.block_diag([own, both]) if couples else own
         return Shared.of(Tied.of(batch, _by_label(rows, labels), alike), spread)
 
-    def present(self, x: Any, outcome: Ints) -> Any:
-        if not self.sets_:
-            return np.asarray(outcome)
-        return set(self.classes_[np.asarray(outcome) == 1].tolist())
+    def present(self, x: Any, outcome: Ints) -> Ints:
+        return np.asarray(outcome)
 
     def shape(self, x: Any, structure: FactorGraph, flat: Array) -> Array:
         """The probability of every label."""
@@ -156,9 +139,9 @@ def _zeros_and_ones(y: Sequence[Any], labels: int | None) -> Array:
     try:
         table = as_numbers(_filled(list(y)), "y")
     except ValueError as error:
-        expected = "rows of 0 and 1 per label, or sets of labels, as {'a', 'b'}"
         why = "rows have different lengths" if "inhomogeneous" in str(error) else str(error)
-        raise ValueError(f"y holds {expected}: {why}") from error
+        sets = "of sets MultiLabelBinarizer of scikit-learn makes such a table"
+        raise ValueError(f"y holds rows of 0 and 1 per label: {why}; {sets}") from error
     if table.ndim != 2 or table.shape[1] == 0 or labels not in (None, table.shape[1]):
         raise ValueError(f"y has shape {table.shape}; expected (examples, {labels or 'labels'})")
     wrong = np.argwhere(~np.isin(table, (0, 1)) & ~np.isnan(table))

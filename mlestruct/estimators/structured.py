@@ -26,18 +26,17 @@ class StructuredModel(Estimator):
     """Any structure: X is a list of examples, y of outcomes, each a structure's or 0/1 per part.
 
     An example is its (parts, d) features, or a mapping with these under ``features`` and whatever
-    else its solver needs, or any object, of which ``feature_map`` makes the features. A solver is
-    a function of the scores or of (scores, instance), where instance is the example as it is in X.
+    else its solver needs. A solver is a function of the scores or of (scores, instance), where
+    instance is the example as it is in X.
     ``structure`` is one :class:`Structure` for all examples, or a function of an example. By
     default an outcome is any 0/1 vector with an entry per part, or the set of the numbers of the
     parts that are used; examples may differ in how many parts they have. Where features are
     (rows, columns, d), parts form a table, and scores and outcomes are (rows, columns).
 
-    ``bias`` are scores known beforehand, as minus known costs: a function of an example, or the
-    name of its entry, with a number per part. They count with weight 1 and are not learned.
-    Of a solver that minimises costs ``oracle`` is ``Solver(solve, sense="min")``, from
-    ``mlestruct.oracle``. ``feature_names`` name the weights. Other settings and fitted attributes
-    as :class:`Estimator`.
+    ``bias`` names an entry of every example with scores known beforehand, as minus known costs: a
+    number per part. They count with weight 1 and are not learned. Of a solver that minimises costs
+    ``oracle`` is ``Solver(solve, sense="min")``, from ``mlestruct.oracle``. ``feature_names`` name
+    the weights. Other settings and fitted attributes as :class:`Estimator`.
 
     >>> def cheapest(scores, instance):  # the best part, among those that are open
     ...     best = max(instance["open"], key=lambda k: scores[k])
@@ -51,8 +50,7 @@ class StructuredModel(Estimator):
 
     axes = 2
     structure: Structure | Callable[[Any], Structure] | None = None
-    feature_map: Callable[[Any], Any] | None = None
-    bias: Callable[[Any], Any] | str | None = None
+    bias: str | None = None
     feature_names: Sequence[str] | None = None
 
     def _doubt(self) -> str:
@@ -68,22 +66,14 @@ class StructuredModel(Estimator):
 
     def taken(self, X: Any, y: Any) -> Given:
         """As of any estimator; the features of every example may be a frame."""
-        given = given_of(self if self.feature_map is None else None, X, y)
+        given = given_of(self, X, y)
         return replace(given, columns=columns_of([self.rows(x) for x in given.X]))
 
     def rows(self, x: Any) -> Any:
         """The (parts, d) features of one example."""
-        if self.feature_map is not None:
-            if not callable(self.feature_map):
-                raise ValueError(
-                    f"feature_map is a function of an example, not {self.feature_map!r}"
-                )
-            return self.feature_map(x)
-        if isinstance(x, Mapping):
-            if "features" not in x:
-                raise ValueError(f"an example has {sorted(map(str, x))}, no 'features'")
-            return x["features"]
-        return x
+        if isinstance(x, Mapping) and "features" not in x:
+            raise ValueError(f"an example has {sorted(map(str, x))}, no 'features'")
+        return x["features"] if isinstance(x, Mapping) else x
 
     def structures(self, X: Sequence[Any]) -> list[Any]:
         given = self.structure
@@ -126,18 +116,10 @@ class StructuredModel(Estimator):
             return batch, features
         known = []
         for m, x in enumerate(X):
-            if callable(self.bias):
-                given = self.bias(x)
-            elif not isinstance(self.bias, str):
-                raise ValueError(
-                    f"bias is a function of an example or the name of its entry, not {self.bias!r}"
-                )
-            elif isinstance(x, Mapping) and self.bias in x:
-                given = x[self.bias]
-            else:
+            if not isinstance(x, Mapping) or self.bias not in x:
                 raise ValueError(f"example {m} has no {self.bias!r}, which bias= names")
             name, size = f"example {m}: bias", batch.structure(m).size
-            known.append(as_numbers(given, name).reshape(-1))
+            known.append(as_numbers(x[self.bias], name).reshape(-1))
             if len(known[m]) != size:
                 raise ValueError(f"{name} has {len(known[m])} entries for {size} parts")
             wrong = np.flatnonzero(~np.isfinite(known[m]))

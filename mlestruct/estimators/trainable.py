@@ -7,7 +7,7 @@ import inspect
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -20,7 +20,7 @@ from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged
 from mlestruct.estimators.convergence import warn_short
 from mlestruct.estimators.examples import Columns, Given, given_of
 from mlestruct.features import Dense, Features, as_features
-from mlestruct.features.base import alike, levelled, squares
+from mlestruct.features.base import levelled, squares
 from mlestruct.inference.choose import Inference, Route
 from mlestruct.learners import LEARNERS, Found, Interrupted, Learns
 from mlestruct.learning.checkpoints import Unwritten
@@ -29,10 +29,10 @@ from mlestruct.learning.loop import BROKEN, AnyCheckpoint, Loop
 from mlestruct.learning.regulariser import LEAST, Regulariser
 from mlestruct.oracle.registry import AnyOracle
 from mlestruct.progress import watcher
-from mlestruct.statistics.affordability import EACH, MOST, seconds
+from mlestruct.statistics.affordability import EACH, seconds
 from mlestruct.storage.digest import shown
 from mlestruct.structures.base import Array, as_numbers
-from mlestruct.structures.batch import Batch
+from mlestruct.structures.batch import DECADES, Batch
 from mlestruct.structures.entropy import Rho
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 Examples = tuple[Sequence[Any], Sequence[Any]]
 Penalty = Literal["raw", "standardised"]
 KINDS = "biufU"  # of arrays that model files hold: see files.py
-QUIET = 1e-3  # of the largest weight: a column of less may be one that all outcomes share
 DEEP = 1e8  # times λ: what all outcomes share in so large a column shows in the certificate
 FREE = ("workers", "engine", "progress")  # settings that change no bit
 ALIKE = (
@@ -178,8 +177,24 @@ class Trainable(Parameters):
         return given
 
     def counted(self, batch: Batch[Any], given: Given) -> Batch[Any]:
-        """The batch to learn from, its parts weighed as ``given`` and settings say."""
-        raise NotImplementedError
+        """The batch with a weight per node of every example; itself where all are 1."""
+        weights, place, which = given.nodes or (), dict[Any, int](), []
+        for m, weight in enumerate(weights):
+            try:
+                structure = batch.structure(m)
+                if not hasattr(structure, "weighed"):
+                    raise ValueError("node_weight is for labels, and this outcome has none")
+                structure = structure.weighed(weight)
+                if np.abs(np.log10(weight)).max() > DECADES:
+                    span = f"{weight.min():g} to {weight.max():g}"
+                    limits = f"1e-{DECADES} and 1e{DECADES}"
+                    raise ValueError(f"labels count {span}; weights lie between {limits}")
+            except ValueError as error:
+                raise ValueError(f"example {m}: {error}") from error
+            which.append(place.setdefault(structure, len(place)))
+        if all((weight == 1).all() for weight in weights):
+            return batch
+        return replace(batch, structures=tuple(place), which=np.array(which, dtype=np.int64))
 
     def divided(self, given: Given) -> Iterable[tuple[Given, Given]]:
         """Examples to learn from, and those held out to choose alpha by, in turn."""
@@ -259,10 +274,14 @@ class Trainable(Parameters):
         y: Sequence[Any],
         sample_weight: ArrayLike | None = None,
         *,
+        node_weight: Sequence[ArrayLike] | None = None,
         validation: Examples | None = None,
         checkpoint: AnyCheckpoint = None,
     ) -> Self:
         """Learn from a list of examples' features and the list of their observed outcomes.
+
+        ``sample_weight`` has a weight per example; of labelled nodes ``node_weight`` has an array
+        of weights per example.
 
         Of several alphas the best on ``validation`` is kept; without it, all examples are learned
         from once more, with the one that was best on those held out in turn. With a ``checkpoint``
@@ -270,6 +289,7 @@ class Trainable(Parameters):
         not begins. Ctrl-C leaves the model of the last round, as a full disk does.
         """
         given, alphas = X if isinstance(X, Given) else self.taken(X, y), self._alphas()
+        given = given if node_weight is None else given.with_nodes(node_weight)
         several, judge = len(alphas) > 1, None
         if checkpoint is not None and several and validation is None and self.random_state is None:
             raise ValueError(
@@ -444,18 +464,10 @@ class Trainable(Parameters):
         """What these examples say of the weights learned from them, in words."""
         surrogate = self.learner == "mle_struct" and self.oracle is None
         surrogate &= ALIKE not in self.notes_  # exact_mle takes no weights
-        notes = list[str]()
         quick = surrogate and all(seconds(one) <= EACH for one in batch.structures)
         if quick and not self.inference_.sums(batch):
-            notes = [AFFORDABLE]
-        size = np.abs(self.coef_) * self.scale_
-        quiet = np.flatnonzero(size <= QUIET * size.max(initial=0.0))
-        if len(quiet) and features.d <= MOST and (same := alike(batch, features, quiet)):
-            listed = ", ".join(self.names()[j] for j in same)
-            notes.append(
-                f"the same for every outcome, so that nothing can be learned of it: {listed}"
-            )
-        return notes
+            return [AFFORDABLE]
+        return []
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):

@@ -317,22 +317,5 @@ def levelled_scores(batch: Batch[Any], scores: Array) -> Array:
     return out
 
 
-def alike(batch: Batch[Any], features: Features, asked: Ints) -> list[int]:
-    """Which of the columns are the same for every outcome of every example.
-
-    Found where they are 0, and where features are dense and structures say what outcomes share.
-    """
-    left = [int(j) for j in asked]
-    if not isinstance(features, Dense):
-        return [j for j in left if not features.potentials(np.eye(features.d)[j]).any()]
-    for structure, members in batch.groups():
-        table = np.asarray(features.matrix[batch.index(members)][:, left], dtype=float)
-        table = table.reshape(len(members), structure.size, -1)
-        rest = np.abs(structure.levelled(table)).max(axis=(0, 1), initial=0.0)
-        same = rest <= GONE * np.abs(table).max(axis=(0, 1), initial=0.0)
-        left = [j for j, flat in zip(left, same, strict=True) if flat]
-    return left
-
-
 def _movable(batch: Batch[Any]) -> list[tuple[Structure, Ints]]:
     return [group for group in batch.groups() if group[0].movable]

@@ -49,18 +49,12 @@ def test_exact_learning_has_exact_probabilities(rng):
     assert len(model.coef_) == 12
 
 
-def test_sets_and_rows_are_the_same(rng, tmp_path):
+def test_one_label_is_a_table_too(rng):
     X, y = labelled(rng, 12, 3)
-    names = np.array(["a", "b", "c"])
-    sets = [set(names[row == 1].tolist()) for row in y]
-    rows, named = ms.MultiLabelModel().fit(X, y), ms.MultiLabelModel().fit(X, sets)
-    np.testing.assert_array_equal(rows.coef_, named.coef_)
-    assert named.predict(X) == [set(names[row == 1].tolist()) for row in rows.predict(X)]
-    assert named.score(X, sets) == rows.score(X, y)
-    named.save(tmp_path / "model.npz")
-    assert ms.MultiLabelModel.load(tmp_path / "model.npz").predict(X) == named.predict(X)
     one = ms.MultiLabelModel().fit(X, y[:, :1])
     assert one.predict(X)[0].shape == (1,)
+    with pytest.raises(ValueError, match="of sets MultiLabelBinarizer"):
+        ms.MultiLabelModel().fit(X, [{"a"}] * 12)
 
 
 @pytest.mark.parametrize(

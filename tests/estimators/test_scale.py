@@ -119,24 +119,6 @@ def test_what_all_outcomes_share_takes_no_digit(level, spread, kind, penalty, rn
     np.testing.assert_allclose(late, plain.predict_marginals(X), atol=1e-6)
 
 
-def test_what_all_outcomes_share_is_named(rng):
-    X, y = tables(rng)
-    more = [np.concatenate([x, np.full_like(x[..., :1], 7.0)], axis=-1) for x in X]
-    more = [np.concatenate([x, np.tile(rng.normal(size=(4, 1, 1)), (1, 4, 1))], -1) for x in more]
-    for solver in ("direct", "frank_wolfe"):
-        model = ms.MatchingModel(solver=solver).fit(more, y)
-        assert "can be learned of it: feature 3, feature 4" in str(model.summary())
-        assert np.abs(model.coef_[3:]).max() < 1e-3
-    assert "learned of it" not in str(ms.MatchingModel().fit(X, y).summary())
-    free = ms.MatchingModel(kind="partial").fit(more, y)  # here a constant counts the pairs
-    assert "learned of it" not in str(free.summary())
-    X, y = words(rng)
-    empty = [np.concatenate([x, np.zeros((len(x), 1))], axis=1) for x in X]
-    assert "learned of it: feature 3: 0, feature 3: 1" in str(
-        ms.SequenceModel().fit(empty, y).summary()
-    )
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("what", "why"),

@@ -59,7 +59,6 @@ REFUSED = {
         fitted(ms.SequenceModel, [framed(x).astype("Float64").mask(x > 0.5) for x in WORDS], TAGS),
         r"example 0: node features must be numbers.*entry \d, \d is <NA>",
     ),
-    "sets of mixed labels": (fitted(ms.MultiLabelModel, BAGS, [{"1", 1}] * 12), "in one array"),
     "sparse X": (fitted(ms.MultiLabelModel, sp.csr_array(BAGS), SETS), "not a csr_array"),
     "text for a switch": (
         fitted(ms.MultiLabelModel, BAGS, SETS, pairs="false"), "pairs is 'false'; it must be True"

@@ -85,9 +85,6 @@ def test_outcomes_that_are_no_numbers_are_refused(outcome):
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ({"bias": 3}, "bias is a function of an example or the name"),
-        ({"bias": np.zeros(4)}, "bias is a function of an example or the name"),
-        ({"feature_map": "features"}, "feature_map is a function"),
         ({"structure": lambda x: 4}, "example 0: structure= made 4, no Structure"),
         ({"alpha": [1.0, 2.0], "scoring": lambda m, X, y: np.nan}, "scoring returns"),
         ({"alpha": [1.0, 2.0], "scoring": lambda m, X, y: "good"}, "what scoring returns"),

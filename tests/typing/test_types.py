@@ -26,7 +26,7 @@ regions: list[NDArray[np.float64]] = graphs.predict_marginals([([[1.0]], [])])
 eight = ms.GridModel(neighbours=8, tables="symmetric")
 tags = ms.SequenceModel(constraints=[("O", "I-x"), (None, "I-x")])
 likely: float = tags.k_best(X, 3)[0][0][1]
-several: ms.MultiLabelModel = ms.MultiLabelModel(pairs=False).fit([[1.0]], [{"a"}])
+several: ms.MultiLabelModel = ms.MultiLabelModel(pairs=False).fit([[1.0]], [[1, 0]])
 van = ms.StructuredModel(oracle=lambda scores, van: scores > 0, bias="price", feature_names=["a"])
 regret: float = ms.scorers.regret("cost")(van, X, y)
 skips = ms.SkipChainModel(lambda x: [], l1=0.5)
@@ -35,7 +35,7 @@ careful: ms.GraphModel = ms.GraphModel(tables="potts").fit(
     [[0, 1, 1]],
     node_weight=[[1, 2, 1]],
 )
-heavy = ms.MultiLabelModel().fit([[1.0]], [{"a"}], node_weight=[[1.0]])
+heavy = ms.MultiLabelModel().fit([[1.0]], [[1]], node_weight=[[1.0]])
 named: NDArray[np.object_] = heavy.feature_names_in_
 tagged: list[NDArray[np.float64]] = ms.SequenceModel().potentials(X)
 rooms: float = ms.RoommateModel(ordinal="q*").score([], [])
