@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5561,
+        5564,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2389, r"mlestruct/estimators/"),
     "families": (1774, r"mlestruct/families/"),
     "extras": (1588, r"mlestruct/"),
 }
-RAW = {"tests": 33776, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33727, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -308,7 +308,8 @@ def _learned(model: RoommateModel) -> list[str]:
     said = (effect(model, column, c) for column, c in sure)
     lines = [f"  {who} share {n} times as often ({low} to {high})" for who, n, low, high in said]
     lost = ", ".join((*open_, *untold(model)))
-    head = f"learned from {model.known_.told.units} pairs:" if sure else REPORT["nothing sure"]
+    head = f"learned from {model.known_.told.units} pairs; ranges in brackets hold 19 times in 20:"
+    head = head if sure else REPORT["nothing sure"]
     return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else [])]
 
 
@@ -417,6 +418,8 @@ def run_evaluate(given: argparse.Namespace) -> int:
     assert evaluation is not None
     say(given, evaluation if given.technical else _judged(evaluation))
     wrote = finish(given, report)
+    if not given.people:
+        say(given, "to learn from all pairs again:", again(given, "fit", "--force"))
     found = {n: value for n, value in vars(evaluation).items() if n != "calibration"}
     return tell(given, **found, files=wrote)
 

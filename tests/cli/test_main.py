@@ -36,12 +36,6 @@ def test_help_loads_no_machinery():
     assert json.loads(ran.stderr) == []
 
 
-def test_a_missing_file_is_named(tmp_path, capsys):
-    path = str(tmp_path / "none.csv")
-    assert main(["check", path]) == 2
-    assert capsys.readouterr().err == f"mlestruct: {path}: No such file or directory\n"
-
-
 def test_an_unknown_command_is_refused(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["dance"])

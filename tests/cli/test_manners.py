@@ -8,7 +8,7 @@ import pytest
 
 from mlestruct import __version__, data
 from mlestruct.cli import main
-from mlestruct.roommates.commands import for_shell, new_folder
+from mlestruct.roommates.commands import for_shell
 from mlestruct.tables import write_csv
 
 
@@ -66,14 +66,6 @@ def test_how_files_were_read_is_said(here, capsys):
     assert "people.csv, line 1: not utf-8" in capsys.readouterr().err
     assert main(["check", "people.csv", "--separator", "tab"]) == 3
     assert "no column looks like ids of people" in capsys.readouterr().out
-
-
-def test_new_folders_are_numbered(tmp_path):
-    made = [new_folder(str(tmp_path / "out"), False) for _ in range(2)]
-    assert made[0] == made[1]  # an empty one is free
-    (made[0] / "kept").write_text("x")
-    assert new_folder(str(tmp_path / "out"), False).name == "out-2"
-    assert new_folder(str(tmp_path / "out"), True).name == "out"
 
 
 @pytest.mark.parametrize(

@@ -177,19 +177,6 @@ def test_rules_that_cannot_be_kept(folder, capsys, fitted, rules, message):
     assert message in refused(capsys, *order)
 
 
-def test_a_rule_of_another_kind_is_refused(folder, capsys, fitted):
-    write_csv("rules.csv", {"rule": ["prefer"], "id_a": [61], "id_b": [62]})
-    order = ["assign", "people.csv", "--model", fitted, "--rules", "rules.csv"]
-    assert refused(capsys, *order) == (
-        "rules.csv, line 2: a rule is forbid, require or allow, not 'prefer'"
-    )
-
-
-def test_somebody_unknown_is_not_explained(folder, capsys, fitted):
-    found = refused(capsys, "explain", "people.csv", "Ann", "--model", fitted)
-    assert "nobody has id 'Ann'" in found
-
-
 def test_only_leaves_out_rooms_of_other_cohorts(folder, capsys):
     """A list of rooms without years is about people of all of them."""
     with open("pairs.csv", newline="") as file:

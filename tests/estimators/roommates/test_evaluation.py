@@ -114,13 +114,3 @@ def test_pairs_that_were_learned_from_are_counted(year) -> None:
     assert [p["id"] for p in fresh] == [p["id"] for p in people]
     assert found.learned == 0
     assert "none of them learned from; too few to compare" in str(found)
-
-
-def test_the_model_is_compared_with_simpler_rules(held) -> None:
-    """Each difference with an error, its marginals with probabilities."""
-    _, _, found = held
-    assert set(found.auc_lead) == set(found.auc_lead_error) == {"logistic", "random"}
-    for name, lead in found.auc_lead.items():
-        assert lead == found.auc["marginal"] - found.auc[name]
-    assert found.auc_error["score"] > 0
-    assert "by a logistic regression on pairs" in str(found)

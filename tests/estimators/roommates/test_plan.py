@@ -114,10 +114,3 @@ def test_alternatives_and_what_they_cost(model, year, matchings) -> None:
     )
     assert found.objective == pytest.approx(best)
     assert partners(model.assign(people, forbid=[(1, plan.partner(1))])) != partners(plan)
-
-
-def test_a_plan_prints(model, year) -> None:
-    people, _ = year(7, seed=90)
-    text = str(model.assign(people))
-    assert "left over: " in text
-    assert "proven best up to" in text

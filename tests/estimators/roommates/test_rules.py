@@ -55,8 +55,3 @@ def test_dropping_one_of_the_rules_resolves_the_conflict(fitted, people) -> None
     forbid = [(201, other) for other in range(202, 207)]
     plan = fitted.assign(people, forbid=forbid[1:])
     assert plan.partner(201) == 202
-
-
-def test_rules_between_groups_say_nothing_new(fitted, people) -> None:
-    plain, ruled = fitted.assign(people), fitted.assign(people, forbid=[(201, 212)])
-    assert plain.pairs == ruled.pairs
