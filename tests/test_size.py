@@ -36,10 +36,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2389, r"mlestruct/estimators/"),
-    "families": (1774, r"mlestruct/families/"),
+    "families": (1750, r"mlestruct/families/"),
     "extras": (1588, r"mlestruct/"),
 }
-RAW = {"tests": 33727, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33729, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

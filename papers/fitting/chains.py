@@ -15,8 +15,8 @@ import numpy as np
 
 import mlestruct as ms
 from mlestruct import images
-from mlestruct.families.fitting.condensed import Newton
 from mlestruct.families.fitting.losses import LOSSES
+from mlestruct.inference.forests import ForwardBackward
 from mlestruct.inference.sampling import sample
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
@@ -86,7 +86,7 @@ def learn(loss: str, train: Part) -> Array:
 def judged(part: Part, theta: Array) -> dict[str, float]:
     """Every test loss per variable, beliefs exact."""
     scores = part.scores(theta)
-    found = Newton(1.0).many(part.batch, scores)
+    found = ForwardBackward().many(part.batch, scores)
     reached = part.batch.totals(scores * part.batch.target)
     count = len(part.batch) * LENGTH
     values = {"likelihood": float((found.log_z - reached).sum()) / count}

@@ -6,7 +6,7 @@ all three are steps of one kind of linear system, in which tables are eliminated
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from mlestruct import Batch, Entropy, FactorGraph
+from mlestruct import Batch, FactorGraph
 from mlestruct.errors import Unserved
 from mlestruct.inference.layouts import neighbours
-from mlestruct.inference.routine import Beliefs, Routine
 from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, Ints, as_numbers, kept
 from mlestruct.structures.entropy import Rho, counting_numbers
@@ -400,43 +399,6 @@ def _inverse(C: Array) -> Array:
 def _reach(change: Array) -> Array:
     """How much of relative changes may be made so that all numbers stay positive."""
     return np.asarray(SHORT / np.maximum(np.max(-change, axis=1), SHORT))
-
-
-@dataclass(frozen=True)
-class Newton(Routine):
-    """The surrogate log Z of ρ's entropy and its maximiser, in the place of messages.
-
-    A few linear systems per example where messages take many sweeps. log Z is +∞ where beliefs
-    are no optimum, so that no line search goes there.
-    """
-
-    rho: Rho = None
-    inference: Condensed = field(default_factory=Condensed)
-
-    @classmethod
-    def serve(cls, entropy: Entropy) -> Newton | None:
-        """Free labelled graphs whose factors count, with a concave entropy."""
-        graphs = entropy.batch.structures
-        free = all(isinstance(g, FactorGraph) and (g.fixed < 0).all() for g in graphs)
-        if not free or not entropy.concave or entropy.temperature != 1:
-            return None
-        parts = zip(graphs, entropy.counting, strict=True)
-        positive = all((counts[g.n_nodes :] > 0).all() for g, counts in parts)
-        return cls(entropy.rho) if positive else None
-
-    def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
-        scores = as_numbers(scores, "scores", batch.size)
-        weight = self.inference.weights(batch, self.rho)
-        found = self.inference.minimise(batch, scores, weight, warm)
-        inside = scores * found.tau - weight * found.tau * np.log(found.tau)
-        log_z = np.where(found.stalled, np.inf, batch.totals(inside))
-        return Beliefs(log_z, found.tau, found)
-
-    def pack(self, warm: Optima) -> Tree:
-        return tuple(warm)
-
-    def unpack(self, batch: Batch[Any], tree: Tree) -> Optima:
-        return recalled(batch, tree)
 
 
 def recalled(batch: Batch[Any], tree: Tree) -> Optima:

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from mlestruct import Batch, Entropy, FrankWolfe, Regulariser
-from mlestruct.families.fitting.condensed import Condensed, Newton, Optima, recalled
+from mlestruct.families.fitting.condensed import Condensed, Optima, recalled
 from mlestruct.families.fitting.losses import Loss, ObservedTables, named, where_seen
 from mlestruct.features import Features
 from mlestruct.inference import Marginals
 from mlestruct.inference.choose import Inference, Search
 from mlestruct.inference.predict import unproven
+from mlestruct.inference.sum_product import SumProduct
 from mlestruct.learners.primal import Heads, Primal, pseudo_likelihood, refuse, scored
 from mlestruct.learning.problem import Head, Objective, Surrogate, Values
 from mlestruct.oracle.registry import AnyOracle
@@ -146,10 +147,10 @@ def _convex(batch: Batch[Any], rho: Rho) -> Callable[..., Primal]:
 
 
 def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
-    """Σ_m [⟨θ, φ_m⟩ − log Z_ρ(θ, x_m)] − R(θ) by Newton's method inside: no oracle, no proof."""
+    """Σ_m [⟨θ, φ_m⟩ − log Z_ρ(θ, x_m)] − R(θ) by messages: no oracle, no proof."""
 
     def objective(batch: Batch[Any]) -> Surrogate:
-        messages = Newton.serve(Entropy.of(batch, rho))
+        messages = SumProduct.serve(Entropy.of(batch, rho))
         if messages is None:
             only_graphs(batch.structures, "a loss of beliefs")
             kinds = ", ".join(sorted({type(s).__name__ for s in batch.structures}))
