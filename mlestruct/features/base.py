@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -234,34 +234,34 @@ class Dense:
     def columns(self) -> Columns:
         return Columns.all(self.d, len(self.offsets) - 1)
 
-    def _blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Rows that a processor's cache holds, as floats: a product with all takes BLAS thrice as
-        long, and more threads than were asked for. One after the other in memory: of others BLAS
-        has other bits.
+    @cached_property
+    def _parts(self) -> list[slice]:
+        """Rows that a processor's cache holds: a product with all takes BLAS thrice as long, and
+        more threads than were asked for. BLAS has other bits where rows are not one after the
+        other in memory.
         """
         step = max(1, CHUNK // max(self.matrix.shape[1], 1))
-        parts = (slice(first, first + step) for first in range(0, len(self.matrix), step))
-        return ((rows, np.ascontiguousarray(self.matrix[rows], dtype=float)) for rows in parts)
+        return [slice(first, first + step) for first in range(0, len(self.matrix), step)]
 
     def potentials(self, theta: Array) -> Array:
         theta = as_numbers(theta, "theta")
         out = np.empty(len(self.matrix))
-        for rows, block in self._blocks():
-            np.matmul(block, theta, out=out[rows])
+        for rows in self._parts:
+            np.matmul(np.ascontiguousarray(self.matrix[rows], dtype=float), theta, out=out[rows])
         return out
 
     def moments(self, tau: Array) -> Array:
         tau = as_numbers(tau, "tau")
         out = np.zeros(self.d)
-        for rows, block in self._blocks():
-            out += tau[rows] @ block
+        for rows in self._parts:
+            out += tau[rows] @ np.ascontiguousarray(self.matrix[rows], dtype=float)
         return out
 
     def squares(self, v: Array) -> Array:
         v = as_numbers(v, "v")
         out = np.zeros(self.d)
-        for rows, block in self._blocks():
-            out += v[rows] @ block**2
+        for rows in self._parts:
+            out += v[rows] @ np.ascontiguousarray(self.matrix[rows], dtype=float) ** 2
         return out
 
     def each(self, tau: Array) -> Array:

@@ -21,7 +21,7 @@ from mlestruct import limits
 from mlestruct.engine import Threads, engine_of
 from mlestruct.errors import counted_from, counting_from, refuse_removed
 from mlestruct.learning.dual import MIX, Certificate, Dual, Interior, interior, refuse_below
-from mlestruct.learning.iterate import Iterate, capacity, plain
+from mlestruct.learning.iterate import Iterate, capacity
 from mlestruct.learning.loop import AnyCheckpoint, Found, Loop, Told
 from mlestruct.learning.steering import MORE, Centre, Sharing, Smoothing
 from mlestruct.native._door import reach_vertices
@@ -342,7 +342,7 @@ class OracleRun:
         dual, x, (theta, at, score, energy, spread) = self.dual, self.iterate.x, question
         batch, weight, ridge = dual.batch, dual.batch.weight, dual.regulariser
         upper = answers[1]
-        vertices, out = plain(answers[0]), np.empty((3, len(batch)))
+        vertices, out = np.ascontiguousarray(answers[0]), np.empty((3, len(batch)))
         reach_vertices(x, score, vertices, out)
         best, here, mass = out
         refuse_below(batch, upper, here, "the current point")

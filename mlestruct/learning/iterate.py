@@ -34,11 +34,6 @@ BUDGET = 512 * 2**20  # bytes for all atoms together
 KEPT = "tau", "r", "moment", "known", "base", "rest", "interior"
 
 
-def plain(values: Array) -> Array:
-    """Return the values as kernels read them, which may be the same array."""
-    return np.ascontiguousarray(values, dtype=np.float64)
-
-
 class Iterate:
     """A feasible τ, kept either alone (plain steps) or as weights of bounded active sets.
 
@@ -52,14 +47,14 @@ class Iterate:
     def __init__(self, dual: Dual, tau: Array, u: Array) -> None:
         batch, entropy, columns = dual.batch, dual.entropy, dual.features.columns
         mixed, blocks, d = entropy.mixed, len(dual.batch), dual.features.d
-        self.dual, self.u = dual, plain(u)
+        self.dual, self.u = dual, u
         self.all, self.floor, self.more = np.arange(blocks), 0.0, 0
         self.sets: ActiveSets | None = None
         self.limits = 0, False  # of the sets: atoms at most, and whether moments are sparse
         problem = DualProblem(
             blocks, batch.size, len(mixed.c0), len(mixed.value), len(columns.index), d,
-            batch.offsets, plain(batch.weight), plain(batch.bias), plain(entropy.a),
-            plain(entropy.b), mixed.start, mixed.ptr, mixed.place, mixed.value, mixed.c0, mixed.a,
+            batch.offsets, batch.weight, batch.bias, entropy.a, entropy.b,
+            mixed.start, mixed.ptr, mixed.place, mixed.value, mixed.c0, mixed.a,
             columns.start, columns.index, dual.regulariser.plain, bool(entropy.flat),
             np.empty((5, d)),
         )  # fmt: skip
@@ -108,7 +103,7 @@ class Iterate:
 
     def moments(self, vertices: Array) -> Array:
         """Return every example's moments at its vertex."""
-        return plain(self.dual.features.each(vertices))
+        return np.ascontiguousarray(self.dual.features.each(vertices))
 
     def plainly(self, order: Ints, vertices: Array, moments: Array, gamma: float = -1.0) -> None:
         """Step to these examples' vertices in turn, exactly, or by γ where that is not negative."""

@@ -203,7 +203,7 @@ class Sharing:
 
     def best(self, batch: Batch[Any], score: Array, tau: Array) -> tuple[Array, Array]:
         """Return the known answer that is best for each example, and by how much beyond τ."""
-        found, gain = np.zeros(len(score)), np.zeros(len(batch))
+        found, gain = np.zeros(len(score)), np.zeros(len(batch.which))
         for members in self.kin:
             place, count = batch.index(members), len(members)
             own = score[place].reshape(count, -1)

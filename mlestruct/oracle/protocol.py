@@ -166,7 +166,7 @@ class Validated(Around):
         value = vertices[used]
         if np.abs(value - 1.0).max(initial=0.0) > TOL:
             refuse_fractions(batch, vertices, self)
-        if not getattr(self, "checked", False):
+        if not getattr(self.oracle, "checked", False):
             refuse_outside(batch, vertices, self)
         owner = np.searchsorted(batch.offsets, used, side="right") - 1
         reached = np.bincount(owner, weights=scores[used] * value, minlength=len(batch.which))

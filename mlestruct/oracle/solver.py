@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlestruct.limits import check, left
-from mlestruct.oracle.protocol import HULL, Answer, Answers, attained, innermost, refuse_outside
+from mlestruct.oracle.protocol import (
+    HULL,
+    TOL,
+    Answer,
+    Answers,
+    attained,
+    innermost,
+    refuse_outside,
+)
 from mlestruct.structures.base import Array, Structure, as_numbers, refuse_masked
 from mlestruct.structures.batch import Batch
 
@@ -80,9 +88,11 @@ class Solver:
             if not plain or given.shape != question.shape:
                 given, upper[m], exact[m] = self._read(given, batch, m, scores[first:last])
             vertices[first:last] = given.reshape(-1)
-        if self.polytope == HULL:
+        if self.polytope == HULL and not ((vertices == 0) | (vertices == 1)).all():
             vertices = _rounded(vertices)
-        refuse_outside(batch, vertices, self, _as_vertex)
+        rows = ((one, batch.rows(vertices, members)) for one, members in batch.groups())
+        if not all(one.contains(own, TOL).all() for one, own in rows):
+            refuse_outside(batch, vertices, self, _as_vertex)
         worth = np.where(vertices != 0, scores, 0.0) * vertices
         reached = np.add.reduceat(worth, batch.offsets[:-1])
         return vertices, np.where(exact, reached, upper)
