@@ -22,12 +22,12 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (7794, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4129,
+        4115,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2662, r"mlestruct/inference/"),
     "learning": (
-        3754,
+        3752,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5564,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2389, r"mlestruct/estimators/"),
+    "estimators": (2387, r"mlestruct/estimators/"),
     "families": (1750, r"mlestruct/families/"),
     "extras": (1588, r"mlestruct/"),
 }
-RAW = {"tests": 33729, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33728, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

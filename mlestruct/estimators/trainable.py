@@ -465,9 +465,7 @@ class Trainable(Parameters):
         surrogate = self.learner == "mle_struct" and self.oracle is None
         surrogate &= ALIKE not in self.notes_  # exact_mle takes no weights
         quick = surrogate and all(seconds(one) <= EACH for one in batch.structures)
-        if quick and not self.inference_.sums(batch):
-            return [AFFORDABLE]
-        return []
+        return [AFFORDABLE] if quick and not self.inference_.sums(batch) else []
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):

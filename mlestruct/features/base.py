@@ -31,13 +31,6 @@ class Columns:
     def all(cls, d: int, examples: int) -> Columns:
         return cls(d * np.arange(examples + 1), np.tile(np.arange(d), examples))
 
-    def gather(self, local: Array, d: int, weight: Array) -> Array:
-        """Σ_m weight_m · (example m's moments)."""
-        weight = as_numbers(weight, "weight")
-        local = as_numbers(local, "local")
-        per_entry = np.repeat(weight, np.diff(self.start))
-        return np.bincount(self.index, weights=local * per_entry, minlength=d).astype(float)
-
 
 class Features(Protocol):
     """An adjoint pair: ⟨potentials(θ), τ⟩ = ⟨θ, moments(τ)⟩, rows aligned with a batch.
@@ -210,7 +203,6 @@ class Sparse:
         return Sparse._with(rows, restart(self.offsets, members))
 
 
-GONE = 1e-12  # of a column: what rounding leaves of a part that is not there
 ULPS = 4e-15  # of an example's largest entry: what rounding leaves of each of its entries
 
 

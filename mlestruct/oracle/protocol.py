@@ -135,14 +135,14 @@ def name_of(oracle: Any) -> str:
     return f"{type(inside).__name__} {digest(inside)}"
 
 
+@dataclass(eq=False)
 class Validated(Around):
     """Checks every call: finite scores in; feasible vertices and honest bounds out. O(size).
 
     The oracle gets a copy of the scores and its answers are copied, so that it may overwrite both.
     """
 
-    def __init__(self, oracle: Oracle[Any]) -> None:
-        self.oracle = oracle
+    oracle: Oracle[Any]
 
     def many(self, batch: Batch[Any], scores: Array) -> Answers:
         scores = as_numbers(scores, "scores", batch.size)

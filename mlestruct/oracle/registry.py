@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mlestruct.errors import Infeasible, refuse_removed
-from mlestruct.oracle.protocol import HULL, Answers, Around, Oracle, perturbable
+from mlestruct.oracle.protocol import HULL, Answers, Around, Oracle
 from mlestruct.structures.base import Array, Structure, as_numbers, one_of
 from mlestruct.structures.batch import Batch
 
@@ -52,14 +51,6 @@ class PerStructure:
                 raise Infeasible(structure.impossible() or str(error)) from error
             vertices[place], upper[members] = answers
         return vertices, upper
-
-    def perturbable(self, batch: Batch[Any]) -> NDArray[np.bool_] | None:
-        free = np.ones(batch.size, dtype=bool)
-        for structure, members in batch.groups():
-            mask = perturbable(self.choose(structure), batch.select(members))
-            if mask is not None:
-                free[batch.index(members)] = mask
-        return None if free.all() else free
 
 
 @dataclass(frozen=True)

@@ -127,6 +127,7 @@ class Structure:
     size: int
     fixed: Flags
     coordinate_weights: Array | None = None  # what each counts in learning; None: all alike
+    odd: bool = False  # whether odd sets cut off points that keep the stated constraints
     instance: Any = None  # what a solver is handed besides the scores; see carrying
     _tag: Hashable = None
 
@@ -266,11 +267,6 @@ class Structure:
         return Bound("none", "no theorem known for this structure")
 
     @property
-    def odd(self) -> bool:
-        """Whether odd sets of nodes cut off points that keep the stated constraints."""
-        return False
-
-    @property
     def movable(self) -> bool:
         """Whether solvers may be asked scores less what all outcomes share.
 
@@ -395,10 +391,8 @@ def _in_short(error: Exception, values: Any) -> str:
 
 def shape_of(values: Any) -> tuple[int, ...]:
     """Its shape, of a list as of an array; a ValueError in plain words where rows differ."""
-    if hasattr(values, "shape"):
-        return tuple(values.shape)
     try:
-        return np.shape(values)
+        return tuple(values.shape) if hasattr(values, "shape") else np.shape(values)
     except ValueError as error:
         raise ValueError(_in_short(error, values)) from error
 

@@ -443,10 +443,6 @@ class FactorGraph(TableStructure):
         fixed[places[alone & (fixed[: flags.size] != 0)]] = 1
         return self.refix(self._spread(fixed))  # type: ignore[return-value]
 
-    def levelled(self, scores: Array) -> Array:
-        """The scores unchanged: parts of a graph may be learned from one by one."""
-        return as_numbers(scores, "scores")
-
     def loss(self, vertex: Array) -> tuple[Array, float]:
         """Wrong variables: their weight, 1, on every node state but the true one, else nothing."""
         vertex = as_numbers(vertex, "vertex")

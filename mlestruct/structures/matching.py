@@ -419,7 +419,7 @@ class Matching(OneToOne):
         return np.arange(self.n_nodes if self.kind == "partial" else 0)
 
     @property
-    def odd(self) -> bool:
+    def odd(self) -> bool:  # type: ignore[override]
         return self.graph.sides is None
 
     def bound(self, counting: Array) -> Bound:

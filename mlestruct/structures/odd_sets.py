@@ -53,18 +53,24 @@ def in_hull(structure: Any, rows: Array, tol: float = 1e-8) -> NDArray[np.bool_]
         doubt = np.array([m for m in doubt if not odd_set_proof(structure, rows[m])], dtype=int)
     inside[doubt] = False
     if n <= EXACT and len(doubt):
-        inside[doubt] = [not len(odd_cuts(*_network(structure, rows[m]), 1.0 - tol)) for m in doubt]
+        inside[doubt] = [not len(violated_sets(structure, rows[m], 1.0 - tol)) for m in doubt]
     return inside
 
 
-def violated_sets(structure: Any, tau: Array) -> NDArray[np.bool_]:
-    """Nested odd sets (rows over the nodes) whose cut, singles included, is below 1 − 1e-8.
+def violated_sets(structure: Any, tau: Array, below: float = 1.0 - BROKEN) -> NDArray[np.bool_]:
+    """Nested odd sets (rows over the nodes) whose cut, singles included, is ``below`` one.
 
     None only if no odd set's is: τ, feasible for the degrees, is then a mixture of matchings.
+    Edges and slacks have capacities τ; odd sets have an odd number of terminals. A node more takes
+    what nodes that may stay single have left, and evens the terminals out.
     """
     n, perfect = structure.n_nodes, structure.kind == "perfect"
-    network = _network(structure, as_numbers(tau, "tau"))
-    sets = odd_cuts(*network, 1.0 - BROKEN)[:, :n]
+    size, (u, v) = n + (not perfect), structure.ends.T
+    network, terminal = np.zeros((size, size)), np.arange(size) < n + n % 2
+    network[u, v] = network[v, u] = as_numbers(tau, "tau")
+    if not perfect:
+        network[n, :n] = network[:n, n] = np.maximum(1.0 - network.sum(axis=1)[:n], 0.0)
+    sets = odd_cuts(network, terminal, below)[:, :n]
     return np.asarray(sets ^ (perfect & (2 * sets.sum(axis=1, keepdims=True) > n)))
 
 
@@ -124,21 +130,6 @@ def _proven(table: Array, largest: float, structure: Any) -> bool:
     except LinAlgError:
         return False
     return True
-
-
-def _network(structure: Any, tau: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """The capacities that edges and slacks have at τ, and which nodes are terminals.
-
-    Odd sets have an odd number of terminals. A node more takes what nodes that may stay single have
-    left, and evens the terminals out.
-    """
-    n, perfect = structure.n_nodes, structure.kind == "perfect"
-    size, (u, v) = n + (not perfect), structure.ends.T
-    network, terminal = np.zeros((size, size)), np.arange(size) < n + n % 2
-    network[u, v] = network[v, u] = tau
-    if not perfect:
-        network[n, :n] = network[:n, n] = np.maximum(1.0 - network.sum(axis=1)[:n], 0.0)
-    return network, terminal
 
 
 def odd_cuts(

@@ -147,7 +147,6 @@ LENT = {
     "mlestruct.readers.graphs.Graph.of",
     "mlestruct.oracle.solver.pin",
     "mlestruct.structures.base.Structure.levelled",
-    "mlestruct.structures.graph.FactorGraph.levelled",
 }
 """What hands arrays on inside of the library, which copies where it keeps them."""
 
@@ -633,7 +632,6 @@ def _features(rng):
     _asked(masked, np.ones(2), tau)
     masked.spread(np.ones(2)), masked.gather(np.ones(3))
     _asked(ms.features.Shared.of(dense, np.ones((3, 1))), np.ones(1), tau)
-    dense.columns.gather(rng.standard_normal(6), 3, np.array([1.0, 2.0]))
 
     people, four = np.array([[0, 1], [2, 1], [0, 0], [2, 0]]), ms.Batch.of(ms.Matching(4))
     asked = [

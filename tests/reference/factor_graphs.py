@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlestruct.inference.exact import Exact, exact
+from mlestruct.inference.exact import exact
+from mlestruct.inference.routine import Beliefs
 from mlestruct.structures import FactorGraph, grid
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
@@ -166,7 +167,7 @@ def _exact_grid(inputs: Fields, graph: FactorGraph, eta: Array, expected: Fields
             yield Got((name,), value)
 
 
-def _by_rows(inputs: Fields, graph: FactorGraph, eta: Array) -> Exact:
+def _by_rows(inputs: Fields, graph: FactorGraph, eta: Array) -> Beliefs:
     rows, columns = (int(side) for side in inputs.whole("shape", 1))
     if grid(rows, columns).key != graph.key:
         raise ValueError("the edges are not those of the grid, horizontals first")
