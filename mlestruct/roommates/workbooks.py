@@ -8,7 +8,6 @@ the limit is reached. openpyxl is asked for places, dates and formats only.
 
 from __future__ import annotations
 
-import datetime
 import io
 import math
 import posixpath
@@ -16,12 +15,12 @@ import re
 import zipfile
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from xml.parsers import expat
 
 from mlestruct.roommates.frames import Cell, Grid, Row, bare_text, letters
@@ -46,6 +45,7 @@ DAMAGED = (  # RuntimeError: encrypted, or packed in a way of later archives
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
+Answer = TypeVar("Answer")
 Unit = list[Any]
 """An element and all inside it, in their order: name, attributes, text, name, attributes, …"""
 
@@ -57,14 +57,30 @@ def is_packed(data: bytes) -> bool:
 
 def grid(data: bytes, path: str, sheet: str | None) -> Grid:
     """One sheet: the named one, else the only one that has rows."""
-    with _opened(data, path) as book:
-        return book.grid(_chosen(book, sheet))
+    return _asked(data, path, lambda book: book.grid(sheet))
 
 
 def sheets(data: bytes, path: str) -> list[str]:
     """The names of the sheets to choose from."""
-    with _opened(data, path) as book:
-        return book.having
+    return _asked(data, path, Book.having)
+
+
+def _asked(data: bytes, path: str, ask: Callable[[Book], Answer]) -> Answer:
+    """What a workbook answers; any other archive, and any that is damaged, is refused by name."""
+    book = Book(path)
+    try:
+        book.open(data)
+        return ask(book)
+    except _Refused:
+        raise
+    except ImportError as error:
+        raise ValueError(
+            f"{path} is a workbook, which needs the extra mlestruct[office]: "
+            "pip install 'mlestruct[office]', or save the sheet as CSV in UTF-8"
+        ) from error
+    except DAMAGED as error:
+        why = f"{type(error).__name__}: {str(error)[:80]}"
+        raise ValueError(f"{book.where} does not open as a workbook ({why}); {AGAIN}") from error
 
 
 class Page(NamedTuple):
@@ -73,13 +89,6 @@ class Page(NamedTuple):
     name: str
     part: str
     visible: bool
-
-
-class Style(NamedTuple):
-    """What a cell's format says of its number: digits that are shown, or a date."""
-
-    zeros: int = 0
-    date: bool = False
 
 
 class _Refused(ValueError):
@@ -105,13 +114,12 @@ class Sheet:
 class Book:
     """A workbook whose sheets are read one by one, all within the same limits."""
 
-    def __init__(self, archive: zipfile.ZipFile, path: str) -> None:
-        self.archive, self.path, self.where = archive, path, path
-        self.names = {name.lower(): name for name in archive.namelist()}
+    def __init__(self, path: str) -> None:
+        self.path, self.where = path, path
         self.bytes = self.elements = 0
         self.pages: list[Page] = []
         self.since_1904 = False
-        self.styles: list[Style] = []
+        self.styles: list[tuple[int, bool]] = []  # digits that are shown, whether it is a date
         self.strings: list[str] = []
 
     def refuse(self, why: str, cell: str = "") -> NoReturn:
@@ -171,10 +179,17 @@ class Book:
                 done.clear()
         parser.Parse(b"", True)
 
-    def open(self) -> None:
+    def open(self, data: bytes) -> None:
         """Read the list of sheets, the formats of cells and the shared texts."""
         from openpyxl.styles.numbers import BUILTIN_FORMATS
 
+        self.archive = zipfile.ZipFile(io.BytesIO(data))
+        self.names = {name.lower(): name for name in self.archive.namelist()}
+        if "xl/workbook.bin" in self.names or not any(n.startswith("xl/") for n in self.names):
+            self.refuse(
+                "no .xlsx workbook, but perhaps .ods, .xlsb, .numbers or a packed archive; save "
+                "the table as .xlsx or as CSV in UTF-8"
+            )
         root = self._related("")
         main = next((part for kind, part in root.values() if kind.endswith("/officeDocument")), "")
         related = self._related(main)
@@ -277,17 +292,17 @@ class Book:
         number = int(text) if len(text) < 20 and text.lstrip("-").isdecimal() else float(text)
         if not math.isfinite(number):
             raise ValueError(text)
-        style = self.styles[format_] if 0 <= format_ < len(self.styles) else Style()
-        if style.date:
+        zeros, date = self.styles[format_] if 0 <= format_ < len(self.styles) else (0, False)
+        if date:
             from openpyxl.utils.datetime import MAC_EPOCH, WINDOWS_EPOCH, from_excel
 
             epoch = MAC_EPOCH if self.since_1904 else WINDOWS_EPOCH
             with suppress(OverflowError, ValueError):
-                return _when(from_excel(number, epoch))
+                return str(from_excel(number, epoch).isoformat()).removesuffix("T00:00:00")
             return "#VALUE!"
         whole = isinstance(number, int) or number.is_integer()
-        if style.zeros and whole and number >= 0:
-            return str(int(number)).zfill(style.zeros)
+        if zeros and whole and number >= 0:
+            return str(int(number)).zfill(zeros)
         return int(number) if whole and abs(number) < 1e15 else number
 
     def _range(self, told: str) -> tuple[int, int, int, int]:
@@ -298,8 +313,20 @@ class Book:
             self.refuse(f"{told[:40]!r} is no range of merged cells; {AGAIN}")
         return left, top, right, bottom
 
-    def grid(self, page: Page) -> Grid:
-        """All rows of a sheet that hold something."""
+    def grid(self, named: str | None) -> Grid:
+        """All rows of a sheet that hold something: of the named one, or of the only one."""
+        pages = {page.name: page for page in self.pages}
+        chosen = [named] if named is not None else [*pages] if len(pages) == 1 else self.having()
+        self.where = self.path
+        if len(chosen) > 1:
+            self.refuse(
+                f"it has several sheets: {', '.join(map(repr, chosen))}; say which, such as "
+                f"{self.path}#{chosen[0]}, or put people of several years into one sheet, with a "
+                "column for the year"
+            )
+        if not chosen or chosen[0] not in pages:
+            self.refuse(f"it has no sheet {named or 'of cells'!r}; it has {[*pages]}")
+        page = pages[chosen[0]]
         sheet = self.sheet(page)
         if sheet.faults:
             shown = ", ".join(sheet.faults[:5]) + (" and more" if len(sheet.faults) > 5 else "")
@@ -337,7 +364,6 @@ class Book:
             if left == right and value is not None and len(lines) > 1:
                 yield f"merged cells {place} have {value!r} in each row"
 
-    @property
     def having(self) -> list[str]:
         """The visible sheets that have rows; all where there are none."""
         shown = [page for page in self.pages if page.visible] or self.pages
@@ -345,10 +371,10 @@ class Book:
 
 
 @cache
-def _style(code: str) -> Style:
+def _style(code: str) -> tuple[int, bool]:
     from openpyxl.styles.numbers import is_date_format
 
-    return Style(len(code) if re.fullmatch(r"0{2,40}", code) else 0, is_date_format(code))
+    return len(code) if re.fullmatch(r"0{2,40}", code) else 0, is_date_format(code)
 
 
 def _text(unit: Unit) -> str:
@@ -376,56 +402,3 @@ def _column(name: str) -> int:
     with suppress(ValueError):
         return int(column_index_from_string(name.replace("$", "")))
     return 0
-
-
-def _when(value: Any) -> str:
-    """A date without its midnight, a time, or whatever else a cell holds."""
-    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
-        value = value.date()
-    return str(value.isoformat()) if hasattr(value, "isoformat") else str(value)
-
-
-@contextmanager
-def _opened(data: bytes, path: str) -> Iterator[Book]:
-    """A workbook; any other archive, and any that is damaged, is refused by name."""
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-        raise ValueError(f"{path} is a damaged workbook or archive ({error})") from error
-    names = archive.namelist()
-    if "xl/workbook.bin" in names or not any(name.startswith("xl/") for name in names):
-        raise ValueError(
-            f"{path} is no .xlsx workbook, but perhaps .ods, .xlsb, .numbers or a packed archive; "
-            "save the table as .xlsx or as CSV in UTF-8"
-        )
-    book = Book(archive, path)
-    try:
-        book.open()
-        yield book
-    except _Refused:
-        raise
-    except ImportError as error:
-        raise ValueError(
-            f"{path} is a workbook, which needs the extra mlestruct[office]: "
-            "pip install 'mlestruct[office]', or save the sheet as CSV in UTF-8"
-        ) from error
-    except DAMAGED as error:
-        why = f"{type(error).__name__}: {str(error)[:80]}"
-        raise ValueError(f"{book.where} does not open as a workbook ({why}); {AGAIN}") from error
-
-
-def _chosen(book: Book, sheet: str | None) -> Page:
-    """The sheet to read."""
-    pages = {page.name: page for page in book.pages}
-    chosen = [sheet] if sheet is not None else [*pages] if len(pages) == 1 else book.having
-    if len(chosen) > 1:
-        names = ", ".join(map(repr, chosen))
-        raise _Refused(
-            f"{book.path} has several sheets: {names}; say which, such as {book.path}#{chosen[0]}, "
-            "or put people of several years into one sheet, with a column for the year"
-        )
-    if not pages:
-        raise _Refused(f"{book.path} has no sheet of cells, only charts")
-    if chosen[0] not in pages:
-        raise _Refused(f"{book.path} has no sheet {sheet!r}; it has {', '.join(pages)}")
-    return pages[chosen[0]]

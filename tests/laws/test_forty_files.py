@@ -116,7 +116,7 @@ ENDS = {  # how ``check`` ends and what it says, where something is to be put ri
     "colons": (3, r"ids of people; name one"),
     "Cyrillic letters of Windows": (2, r"people\.csv, line 2: byte .*save the file as UTF-8"),
     "lines of JSON": (2, r"people\.csv is no table as text, but JSON, .*save it"),
-    "a sheet a year": (2, r"book\.xlsx has several sheets: '2023', '2024'.*one sheet, with"),
+    "a sheet a year": (2, r"book\.xlsx: it has several sheets: '2023', '2024'.*one sheet, with"),
 }
 CASES = [*HEADERS, *IDS, *CELLS, *MORE, *TABLES]
 
