@@ -360,7 +360,7 @@ void sweep_until_fit(const Example &at, Work &work, bool cold, double residual, 
     }
     if (cold) scaling.start();
     scaling.absorb();
-    const double quick = at.c == 0.0 ? 0.2 : 0.02;
+    const double quick = at.c == 0.0 ? 0.6 : 0.02;
     double worst = INF, before = INF, least = INF;
     bool damped = false;
     int64_t &sweep = scaling.sweep, idle = 0, patience = PATIENCE, next = PATIENCE;
