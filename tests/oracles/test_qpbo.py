@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from mlestruct_oracles.qpbo import QPBO, GraphCut
-from scipy.optimize import linprog
 
 from mlestruct import Batch, FactorGraph, Infeasible
 
@@ -178,19 +177,6 @@ def test_equals_brute_force(sign, field, whole, backend, rng):
             assert (answer.node != 0.5).all()
 
 
-@pytest.mark.parametrize(("sign", "field", "whole"), KINDS)
-def test_equals_a_linear_program(sign, field, whole, rng):
-    """The score is HiGHS's over the explicit polytope, and the point a vertex of it."""
-    edges = random_edges(rng, 7, 0.5)
-    unary, pair = random_models(rng, 3, edges, 7, sign, field, whole)
-    answer = qpbo(edges, unary, pair)
-    matrix, right = constraints(edges, 7)
-    for k, score in enumerate(flat(unary, pair)):
-        lp = linprog(-score, A_eq=matrix, b_eq=right, method="highs")
-        assert answer.upper[k] == pytest.approx(-lp.fun, abs=1e-9)
-    assert_vertices(edges, answer, check_rank=True)
-
-
 @pytest.mark.parametrize("whole", [True, False])
 def test_back_ends_agree(whole, rng):
     """All back ends give the same vertex, ties included: the cut with the smallest sink side."""
@@ -246,17 +232,6 @@ def test_any_size(exponent, rng):
     unary, pair = random_models(rng, 50, edges, 6, "mixed", 1.0, whole=True)
     plain, scaled = qpbo(edges, unary, pair), qpbo(edges, size * unary, size * pair)
     np.testing.assert_array_equal(plain.node, scaled.node)
-
-
-def test_permutation(rng):
-    edges = random_edges(rng, 8, 0.5)
-    unary, pair = random_models(rng, 50, edges, 8, "mixed", 0.5, whole=True)
-    name, order = rng.permutation(8), rng.permutation(len(edges))
-    renamed = np.empty_like(unary)
-    renamed[:, name] = unary
-    turned = np.swapaxes(pair[:, order], 2, 3)
-    other = qpbo(name[edges[order, ::-1]], renamed, turned)
-    np.testing.assert_array_equal(other.upper, qpbo(edges, unary, pair).upper)
 
 
 # --- forbidden entries ---------------------------------------------------------------------------
