@@ -284,7 +284,10 @@ def run_fit(given: argparse.Namespace) -> int:
     model.save(given.model)
     said = {line for table in office.tables.values() for line in table.said}
     notes = [note for note in model.notes_ if note not in said and not note.startswith("alpha")]
-    say(given, *([summary] if given.technical else [*_learned(model), *notes]))
+    say(
+        given,
+        *([summary] if given.technical else [*_learned(model, office.settings.words), *notes]),
+    )
     say(given, f"wrote {given.model}", *_next(given, office, model.cohorts_))
     return tell(
         given,
@@ -297,7 +300,7 @@ def run_fit(given: argparse.Namespace) -> int:
     )
 
 
-def _learned(model: RoommateModel) -> list[str]:
+def _learned(model: RoommateModel, questions: Mapping[str, str]) -> list[str]:
     """What was learned, in words."""
     from mlestruct.roommates.report import effect, untold
     from mlestruct.roommates.words import REPORT
@@ -305,7 +308,7 @@ def _learned(model: RoommateModel) -> list[str]:
     effects = model.effects()
     sure = [(column, c) for column, c in effects if c.low > 0 or c.high < 0]
     open_ = dict.fromkeys(column for column, c in effects if (column, c) not in sure)
-    said = (effect(model, column, c) for column, c in sure)
+    said = (effect(model, column, c, questions) for column, c in sure)
     lines = [f"  {who} share {n} times as often ({low} to {high})" for who, n, low, high in said]
     lost = ", ".join((*open_, *untold(model)))
     head = f"learned from {model.known_.told.units} pairs; ranges in brackets hold 19 times in 20:"
@@ -454,7 +457,11 @@ def run_explain(given: argparse.Namespace) -> int:
         say(given, found, f"\nother partners of {person}:", rows)
     else:
         chance = percent(plan.chance(person))
-        say(given, *_explained(found, chance), f"others who would suit {person}:")
+        say(
+            given,
+            *_explained(found, chance, office.settings.words),
+            f"others who would suit {person}:",
+        )
         say(given, *(f"  {one.partner}: {percent(one.probability)} probable" for one in near))
         if near and not given.people:
             say(given, "what it would cost to put two others together:")
@@ -462,12 +469,13 @@ def run_explain(given: argparse.Namespace) -> int:
     return tell(given, **vars(found), alternatives=near)
 
 
-def _explained(found: Explanation, chance: str) -> list[str]:
+def _explained(found: Explanation, chance: str, questions: Mapping[str, str]) -> list[str]:
     """Why two people are a pair, in words."""
     from mlestruct.roommates.report import reason
     from mlestruct.roommates.words import REPORT, number, percent
 
-    lines = [f"  {reason(part)}" for part in found.contributions if abs(part.contribution) > 0.05]
+    parts = [part for part in found.contributions if abs(part.contribution) > 0.05]
+    lines = [f"  {reason(part, questions)}" for part in parts]
     if found.withheld:
         lines.append("  " + REPORT["protected sum"].format(factor=number(exp(found.withheld))))
     share = percent(found.probability)

@@ -234,7 +234,9 @@ def _with_roles(
     codes = dict(told.no_answer) if by_column else {}
     spelled = {name: dict(words) for name, words in told.spelled.items()}
     for name in people.names:
-        named = {"trust", "protected", "no answer", "spelled"}.issuperset(said.get(name, ()))
+        named = {"trust", "protected", "no answer", "spelled", "levels", "words"}.issuperset(
+            said.get(name, ())
+        )
         if name in taken or not named or name == told.names:
             continue
         role, own, steps = role_of(people[name])

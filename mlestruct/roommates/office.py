@@ -64,7 +64,7 @@ def opened(
     found = read(path, sheet=sheet, **reading)
     for name in NEEDED.get(kind, ()):
         _ = found[name]
-    return found.respelled(told.spelled if told else {})
+    return found.respelled(told.spellings if told else {})
 
 
 class Office:
@@ -402,7 +402,8 @@ class Office:
 
     def report(self, **shown: Any) -> Report:
         """The plan with its reasons."""
-        return Report(self.model, self.people, self.plan, names=self.settings.names, **shown)
+        shown |= {"names": self.settings.names, "questions": self.settings.words}
+        return Report(self.model, self.people, self.plan, **shown)
 
     def xlsx(self) -> bytes:
         """The plan as a workbook."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,7 +56,8 @@ class Settings:
     """What columns are for and what becomes of odd answers; ``fit`` are other settings of a fit.
 
     ``names`` is the column shown beside ids, answers in columns of ``trust`` are as meant, and
-    ``spelled`` has what to read in place of a spelling, by column. The other names are those of
+    ``spelled`` has what to read in place of a spelling, ``levels`` the answers in their order and
+    ``words`` the question's own words, by column. The other names are those of
     :class:`RoommateModel`.
     """
 
@@ -76,6 +77,8 @@ class Settings:
     trust: tuple[str, ...] = ()
     no_answer: Any = field(default_factory=dict)
     spelled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    levels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
     missing: str = "refuse"
     unknown: Any = "refuse"
     larger: str = "refuse"
@@ -100,6 +103,14 @@ class Settings:
     def shares(self) -> tuple[str, ...]:
         """The columns that say who shares."""
         return tuple(getattr(self, self.way))
+
+    @property
+    def spellings(self) -> dict[str, Mapping[str, str]]:
+        """What to read for an answer, by column: ``levels`` are numbered from 1."""
+        numbers = {
+            n: {one: str(k) for k, one in enumerate(told, 1)} for n, told in self.levels.items()
+        }
+        return {**self.spelled, **numbers}
 
     @property
     def groups(self) -> list[str]:
@@ -151,7 +162,7 @@ CHECKS: dict[str, Any] = {
     "anything": object,
 }
 MARKS = ("protected", "trust")
-BY_COLUMN = {"no_answer": NAMES, "spelled": TABLE}
+BY_COLUMN = {"no_answer": NAMES, "spelled": TABLE, "levels": NAMES, "words": NAME}
 ROLES = {  # what settings say, and as what
     **dict.fromkeys(SINGLE, NAME),
     **dict.fromkeys((*WAYS, *LISTED), NAMES),
@@ -349,7 +360,7 @@ def _document(made: Choices) -> dict[str, Any]:
             columns.setdefault(name, {}).update(entry)
     for role in BY_COLUMN:
         for name, values in getattr(told, role).items():
-            plain = dict(values) if isinstance(values, Mapping) else [*values]
+            plain = [*values] if BY_COLUMN[role] == NAMES else values
             columns.setdefault(name, {})[role] = plain
     groups = {"cohort": told.cohort, "same": [*told.same], "differ": [*told.mix]}
     fit = {name: getattr(told, name) for name in ALLOWED} | dict(told.fit)

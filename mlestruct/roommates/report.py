@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
-from itertools import starmap
 from math import exp
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -66,7 +65,8 @@ def rendered(template: str, **values: Any) -> str:
 class Report:
     """A plan for people, its reasons and, where their own pairs are known, how well it predicts.
 
-    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold.
+    ``names`` is a column to show beside ids; ``protected`` itemises what explanations withhold;
+    ``questions`` has a column's question in its own words.
     """
 
     model: RoommateModel
@@ -75,6 +75,7 @@ class Report:
     evaluation: Evaluation | None = None
     names: str | None = None
     protected: bool = False
+    questions: Mapping[str, str] = field(default_factory=dict)
     files: ClassVar = ("pairs.csv", "probabilities.csv", "report.html")
 
     @classmethod
@@ -129,7 +130,7 @@ class Report:
         found = self.evaluation
         good = words("untested") if found is None else picks(found)
         good = f"{found.count()}. {good}" if found and found.learned else good
-        return [whose, good, matters(self.model)]
+        return [whose, good, matters(self.model, self.questions)]
 
     def html(self) -> str:
         """The page."""
@@ -142,7 +143,7 @@ class Report:
             headline=self.headline(),
             homes=self.homes(),
             hidden="" if self.protected else ", ".join(model.protected_),
-            effects=[effect(model, *one) for one in model.effects()],
+            effects=[effect(model, *one, self.questions) for one in model.effects()],
             untold=", ".join(untold(model)),
             found=found,
             top=[
@@ -175,7 +176,7 @@ class Report:
     def _pair(self, pair: Pair) -> Json:
         why = self.model.explain(self.plan, pair.a, pair.b, protected=self.protected)
         told = [
-            f"{words(side)}: {reason(part)}"
+            f"{words(side)}: {reason(part, self.questions)}"
             for side, sign in (("for", 1.0), ("against", -1.0))
             for part in _largest(why.contributions, sign)
         ]
@@ -222,22 +223,25 @@ def untold(model: RoommateModel) -> list[str]:
     return [one.name for one in model.contrasts() if known and one.name not in known]
 
 
-def matters(model: RoommateModel) -> str:
+def matters(model: RoommateModel, questions: Mapping[str, str]) -> str:
     """The answers whose influence is surest, each as a factor."""
-    sure = [(model, *one) for one in model.effects() if one[1].low > 0 or one[1].high < 0]
+    sure = [one for one in model.effects() if one[1].low > 0 or one[1].high < 0]
     if not sure:
         return words("nothing sure")
-    told = (f"{who} share {times} times as often" for who, times, *_ in starmap(effect, sure[:TOP]))
-    return words("matters most", effects="; ".join(told))
+    told = (effect(model, *one, questions) for one in sure[:TOP])
+    effects = (f"{who} share {times} times as often" for who, times, *_ in told)
+    return words("matters most", effects="; ".join(effects))
 
 
-def effect(model: RoommateModel, column: str, found: Interval) -> tuple[str, ...]:
+def effect(
+    model: RoommateModel, column: str, found: Interval, questions: Mapping[str, str]
+) -> tuple[str, ...]:
     """A contrast in words, how many times as often people share by it, and the interval's ends.
 
     Whether partners agree is said in one way: a yes/no question is about having the same answer.
     """
     ends = (found.estimate, found.low, found.high)
-    values, key = {"column": column}, "same"
+    values, key = {"column": _asked(column, questions)}, "same"
     if found.name == f"{column} |difference|":
         levels = next(asked.levels for asked in model.questions_ if asked.column == column)
         key = "per step" if levels[-1] - levels[0] != 1 else key
@@ -248,13 +252,18 @@ def effect(model: RoommateModel, column: str, found: Interval) -> tuple[str, ...
     return words(key, **values), *(number(exp(x)) if abs(x) < FAR else "…" for x in ends)
 
 
-def reason(part: Contribution) -> str:
+def _asked(column: str, questions: Mapping[str, str]) -> str:
+    """A question in its own words, where they are known."""
+    return f"“{questions[column]}”" if column in questions else column
+
+
+def reason(part: Contribution, questions: Mapping[str, str]) -> str:
     """By how much one question makes a pair more likely, in words.
 
-    >>> reason(Contribution("tidy", 2, 2, 0.69))
-    'both answer 2 to tidy: 2 times as likely'
+    >>> reason(Contribution("tidy", 2, 2, 0.69), {"tidy": "How tidy are you?"})
+    'both answer 2 to “How tidy are you?”: 2 times as likely'
     """
-    factor, column = number(exp(part.contribution)), part.column
+    factor, column = number(exp(part.contribution)), _asked(part.column, questions)
     if part.answer_a is None and part.answer_b is None:
         answers = column
     elif part.answer_a == part.answer_b:

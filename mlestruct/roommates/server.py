@@ -64,7 +64,7 @@ HEADERS = {
     ),
     "Connection": "close",
 }
-KEPT = ("fit", "trust", "spelled")  # settings that the page does not show
+KEPT = ("fit", "trust", "spelled", "levels", "words")  # settings that the page does not show
 REQUEST = 4 << 20  # bytes of a request that is no file
 SECONDS = 20.0  # for all of a request to arrive, and for its answer to be taken
 TRIED = 8  # sheets of a workbook that are looked into

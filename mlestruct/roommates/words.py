@@ -23,7 +23,7 @@ REPORT = {
     "nothing sure": "No answer is surely of influence: too few pairs, or people do not mind.",
     # effects
     "per step": "people whose answers to {column} differ by 1",
-    "same": "people with the same {column}",
+    "same": "people with the same answer to {column}",
     "two answers": "{a} with {b} on {column}",
     # the plan
     "both say": "both answer {a} to {column}",
@@ -158,6 +158,8 @@ PAGE = {
     "ignore": "not used",
     "trust": "answers as they are meant",
     "spelled": "spellings of one answer",
+    "levels": "answers in their order",
+    "words": "words of a question",
     "same": "rule: partners have the same",
     "mix": "no rule: partners may differ",
     "ordinal": "question with steps (1, 2, 3 …)",

@@ -7,6 +7,7 @@ is listed as one that does not fit, and (4) what a change costs is said before i
 """
 
 import json
+import re
 import shlex
 import threading
 import tomllib
@@ -497,6 +498,29 @@ def september(seed, folder, capsys, monkeypatch):
     assert text.startswith("# ours")
     assert "# ask them again" in text
     assert tomllib.loads(text)["columns"]["q3"]["protected"]
+
+
+def test_answers_have_an_order_and_questions_their_words(tmp_path, capsys, monkeypatch):
+    office = Office(np.random.default_rng(5), "two", "gender", size=60)
+    for row in office.rows:
+        row["often"] = ["never", "now and then", "daily"][(int(row["q1"]) - 1) // 2]
+    folder = tmp_path / "tables"
+    office.files(folder)
+    monkeypatch.chdir(folder)
+    assert main(["check", "people.tsv", "pairs.tsv"]) == 0
+    file = folder / "roommates.toml"
+    more = "role = 'ordinal'\nlevels = ['never', 'now and then', 'daily']\nwords = 'How often?'\n"
+    text, _, after = file.read_text().partition("[columns.often]")
+    role = after.index("role = ")
+    file.write_text(
+        text + "[columns.often]" + after[:role] + more + after[after.index("\n", role) :]
+    )
+    capsys.readouterr()
+    assert main(["check"]) == 0
+    assert re.search("often +whole numbers", capsys.readouterr().out)
+    assert main(["roommates", "fit", "--force"]) == 0
+    assert main(["roommates", "assign", "--out", "out"]) == 0
+    assert "answers to “How often?” differ by 1" in (folder / "out" / "report.html").read_text()
 
 
 @pytest.mark.parametrize("seed", range(2))
