@@ -137,7 +137,7 @@ def roommates() -> Iterator[Bad]:
     alone = [(0, other) for other in range(1, 6)]
     yield bad(
         "RoommateModel.assign",
-        r"\[0\] may not be paired with others",
+        "too few may share with 0, because",
         model.assign,
         PEOPLE,
         forbid=alone,
