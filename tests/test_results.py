@@ -69,7 +69,9 @@ def test_a_notebook_sees_a_table_and_no_markup_of_the_data(results, kind) -> Non
     assert ("more rows" in html) == (count > SHOWN)
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k not in ("plan", "explanation")])
+@pytest.mark.parametrize(
+    "kind", [k for k in KINDS if k not in ("plan", "explanation", "evaluation")]
+)
 def test_a_picture_is_drawn_on_the_axes_given(results, kind) -> None:
     plt = pytest.importorskip("matplotlib.pyplot")
     figure, ax = plt.subplots()

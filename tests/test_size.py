@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5573,
+        5570,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2387, r"mlestruct/estimators/"),
     "families": (1750, r"mlestruct/families/"),
     "extras": (1588, r"mlestruct/"),
 }
-RAW = {"tests": 33677, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33679, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

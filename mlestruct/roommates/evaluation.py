@@ -75,12 +75,6 @@ class Evaluation(Shown):
     def remarks(self) -> list[str]:
         return [self.count(), *self._compared(), *self.notes]
 
-    def plot(self, ax: Any = None) -> Any:
-        """The areas under the curve, and chance."""
-        from mlestruct.plot import dots
-
-        return dots(list(self.auc), list(self.auc.values()), mark=0.5, label="AUC", ax=ax)
-
     def count(self) -> str:
         """How many pairs, and whether they were learned from."""
         told = f"{self.pairs} pairs, none of them learned from"

@@ -71,7 +71,7 @@ def roommates(setting: Setting) -> Iterator[Row]:
         taken, state = rounds_of(learner, *train)[-1]
         found = area(test[1].potentials(state.theta), test[0].target)
         yield judgement(name, found, state.certificate, taken, seconds)
-    yield from intervals(setting, model.known_.told.rows, worths(truth, first.people))
+    yield from intervals(setting, model, worths(truth, first.people))
 
 
 def years(size: int) -> tuple[Year, Year, Any]:
@@ -123,16 +123,18 @@ def worths(truth: Any, people: Columns) -> dict[str, float]:
     return found
 
 
-def intervals(setting: Setting, contrasts: list[Any], truth: dict[str, float]) -> Iterator[Row]:
+def intervals(setting: Setting, model: Any, truth: dict[str, float]) -> Iterator[Row]:
     """How many intervals hold the generator's contrast, and how far estimates are from it.
 
-    Where pairs are few for so many weights there are none: the library refuses them.
+    Where pairs are few for so many weights there are none: the library refuses them, and estimates
+    are of the weights as they were learned.
     """
-    true = np.array([truth[c.name] for c in contrasts])
-    estimate, error, half = np.array(
-        [(c.estimate, c.error, c.high - c.estimate) for c in contrasts]
-    ).T
-    column = np.array([c.column for c in contrasts])
+    rows, unsure = model.known_.told.rows, model.contrasts()
+    found = [(row.estimate, row.error, row.high - row.estimate) for row in rows]
+    found = found or [(row @ model.coef_, np.nan, np.nan) for _, row in unsure]
+    names = [row.name for row in rows] or [name for name, _ in unsure]
+    true, (estimate, error, half) = np.array([truth[name] for name in names]), np.array(found).T
+    column = np.array([name.partition(" ")[0] for name in names])
     inside, told = np.abs(estimate - true) <= half, np.isfinite(error)
     for name in [*dict.fromkeys(column.tolist()), "all"]:
         mine = (column == name) | (name == "all")
