@@ -26,7 +26,7 @@ from mlestruct.structures.base import Array, as_count
 from mlestruct.structures.entropy import Counting, Rho, in_words
 from mlestruct.structures.graph import only_graphs
 
-NEAR = 1e-4  # relative gap of the likelihood that fits start from
+NEAR = 1e-4  # relative gap, and moves of log-beliefs, of the likelihood that fits start from
 
 
 def coefficients(node: float, factor: float = 1.0) -> Counting:
@@ -158,7 +158,7 @@ def convex_likelihood(rho: Rho = None, **settings: Any) -> Primal:
                 f"fits start from a convex likelihood of free labelled graphs, and {in_words(rho)} "
                 f"leaves none on {kinds}; pass begin=None"
             )
-        return Surrogate(messages)
+        return Surrogate(messages.coarser(NEAR))
 
     words = ("local polytope", "the entropy's")
     return Primal("convex_likelihood", objective, *words, **settings)
