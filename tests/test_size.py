@@ -22,10 +22,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (7794, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4115,
+        4114,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2662, r"mlestruct/inference/"),
+    "inference": (2645, r"mlestruct/inference/"),
     "learning": (
         3752,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1750, r"mlestruct/families/"),
     "extras": (1588, r"mlestruct/"),
 }
-RAW = {"tests": 33679, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33649, "benchmarks": 7733}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

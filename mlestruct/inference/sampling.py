@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -104,17 +104,7 @@ def sampler(
     return perturb_and_map(structure, score, count, rng, oracle=oracle)
 
 
-@overload
-def sample(problem: Batch[Any], scores: ArrayLike, count: int, rng: Random) -> list[Samples]: ...
-
-
-@overload
-def sample(problem: Structure, scores: ArrayLike, count: int, rng: Random) -> Samples: ...
-
-
-def sample(
-    problem: Batch[Any] | Structure, scores: ArrayLike, count: int, rng: Random
-) -> list[Samples] | Samples:
+def sample(problem: Batch[Any] | Structure, scores: ArrayLike, count: int, rng: Random) -> Any:
     """``count`` independent exact outcomes of one structure, or of every example of a batch.
 
     Labelled graphs: sums forwards, draws backwards; O(table sizes + samples · variables · states),

@@ -162,16 +162,15 @@ class Paths(Structure):
         return Bound("none", "no theorem for these counting numbers")
 
     def impossible(self) -> str | None:
-        usable = self.arcs[self.fixed != 0]
-        reached = np.zeros(self.n_nodes, dtype=bool)
-        reached[self.source] = True
-        for node in self.order:
-            if reached[node]:
-                reached[usable[usable[:, 0] == node, 1]] = True
-        if not reached[self.sink]:
-            return f"no allowed path leads from node {self.source} to node {self.sink}"
+        reached = {self.source}
+        for tail, head in self.arcs[self.usable].tolist():  # by their tails' order
+            if tail in reached:
+                reached.add(head)
+        if self.sink in reached:
+            return None
         required = np.flatnonzero(self.fixed == 1).tolist()
-        return f"no path uses all required arcs {required}" if required else None
+        through = f" through all required arcs {required}" if required else ""
+        return f"no allowed path leads from node {self.source} to node {self.sink}{through}"
 
 
 def _topological(arcs: Ints, n_nodes: int) -> Ints:
