@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5570,
+        5560,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2387, r"mlestruct/estimators/"),

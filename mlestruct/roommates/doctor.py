@@ -146,16 +146,16 @@ def _introduced(tables: Sequence[Table], told: Settings, found: Findings) -> Set
     who = who_is_who(tables, None if missing_id else told.id)
     said = told.way != "partners" or told.partners != Settings.partners
     said = said or any(set(told.partners) <= set(t.names) for t in tables)
-    if told.id == Settings.id and who is not None and not any(who[1:]) and not said:
+    if told.id == Settings.id and who is not None and not who.columns and not said:
         other = who_is_who(tables, among=[n for t in tables for n in t.names if n != told.id])
-        missing_id, who = (True, other) if other and any(other[1:]) else (missing_id, who)
+        missing_id, who = (True, other) if other and other.columns else (missing_id, who)
     if who is not None and missing_id:
         told = replace(told, id=who.id)
         found.add("ids taken", 0, column=who.id)
-    for way in () if said or who is None else who._fields[1:]:
-        if columns := getattr(who, way):
-            told = replace(told, **{way: columns})
-            found.add(f"{way} taken", 0, columns=", ".join(map(repr, columns)))
+    if who is not None and who.columns and not said:
+        more: dict[str, Any] = {who.way: who.columns}
+        told = replace(told, **more)
+        found.add(f"{who.way} taken", 0, columns=", ".join(map(repr, who.columns)))
     return told
 
 
@@ -330,24 +330,21 @@ def _groups(number: int, table: Table, told: Settings, pairs: Ints, found: Findi
 
 
 class Who(NamedTuple):
-    """The ids' column, and one of three ways to say who shares; empty where none was found."""
+    """The ids' column; the way and the columns that say who shares, none where none were found."""
 
     id: str
-    partners: tuple[str, ...] = ()
-    room: tuple[str, ...] = ()
-    partner: tuple[str, ...] = ()
+    way: str = "room"
+    columns: tuple[str, ...] = ()
 
 
 def who_is_who(
     tables: Sequence[Table], id_column: str | None = None, among: Sequence[str] | None = None
 ) -> Who | None:
     """By names and by values: cells of other tables that are ids of people; None without ids."""
-    cells: list[dict[str, list[str]]] = []
-    for table in tables:
-        own = {name: table.listed(name) for name in table.names}
-        cells.append(
-            {n: [str(written(v)) for v in told if v is not None] for n, told in own.items()}
-        )
+    cells = [
+        {name: [str(written(v)) for v in t.listed(name) if v is not None] for name in t.names}
+        for t in tables
+    ]
     ranked = []
     for k, table in enumerate(tables):
         for place, (name, mine) in enumerate(cells[k].items()):
@@ -369,14 +366,14 @@ def who_is_who(
         if k != people:
             ends = tuple(n for n, column in cells[k].items() if _names_people(column, ids))
             if len(ends) > 1:
-                return Who(name, partners=ends)
+                return Who(name, "partners", ends)
             rooms = tuple(n for n in table.names if ROOMS.fullmatch(n.casefold()))
             if ends == (name,) and rooms:
-                return Who(name, room=rooms[:1])
+                return Who(name, "room", rooms[:1])
     rest = [n for n in cells[people] if n != name]
     partner = tuple(n for n in rest if _mutual(tables[people], name, n))
     rooms = tuple(n for n in rest if ROOMS.fullmatch(n.casefold()))
-    return Who(name, partner=partner) if partner else Who(name, room=rooms[:1])
+    return Who(name, "partner", partner) if partner else Who(name, "room", rooms[:1])
 
 
 def _names_people(cells: Sequence[str], ids: set[str]) -> bool:

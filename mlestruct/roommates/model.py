@@ -33,13 +33,16 @@ from mlestruct.roommates.observed import (
     read_pairs,
     refuse_crossed,
 )
-from mlestruct.roommates.people import Group, Missing, People, ids_of
-from mlestruct.roommates.questionnaire import (
+from mlestruct.roommates.people import (
     Answers,
+    Group,
+    Missing,
     Names,
+    People,
     Unknown,
     fitting,
     idle_codes,
+    ids_of,
     listed,
     roles_of,
     survey,

@@ -16,8 +16,7 @@ import numpy as np
 
 from mlestruct.estimators.examples import Given
 from mlestruct.roommates.frames import Column, Table, folded, missing, number, table, written
-from mlestruct.roommates.people import Group, People, are_ids
-from mlestruct.roommates.questionnaire import refuse, some
+from mlestruct.roommates.people import Group, People, are_ids, refuse, some
 from mlestruct.roommates.words import CROSSED
 from mlestruct.structures.base import Ints
 

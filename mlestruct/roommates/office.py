@@ -23,7 +23,7 @@ from mlestruct.progress import Show
 from mlestruct.roommates.doctor import Diagnosis, examine, paired, role_of, unchecked
 from mlestruct.roommates.frames import Table, written
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.people import People
+from mlestruct.roommates.people import People, listed
 from mlestruct.roommates.plan import Pair, Plan
 from mlestruct.roommates.project import (
     ALLOWED,
@@ -38,7 +38,6 @@ from mlestruct.roommates.project import (
     Project,
     Settings,
 )
-from mlestruct.roommates.questionnaire import listed
 from mlestruct.roommates.reading import read, sheets
 from mlestruct.roommates.report import Report, guarded
 from mlestruct.roommates.rooms import COLUMNS, listed_rules

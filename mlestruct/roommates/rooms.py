@@ -11,8 +11,7 @@ import numpy as np
 
 from mlestruct.errors import Infeasible
 from mlestruct.roommates.frames import Table, number, written
-from mlestruct.roommates.people import Group, People, are_ids, faults_of_people
-from mlestruct.roommates.questionnaire import refuse
+from mlestruct.roommates.people import Group, People, are_ids, faults_of_people, refuse
 from mlestruct.structures.base import Ints
 
 SIZES = (1, 2, 4)

@@ -350,9 +350,10 @@ def dropped(project: Project, kind: str, file: Dropped) -> Choices:
     fits = []
     for one, other in permutations(tables, 2):
         who = who_is_who([tables[one], tables[other]])
-        if who and who.id in tables[one].names and (who.partners or who.room):
-            ends = set(who.partners or (who.id, *who.room))
-            if ends <= set(tables[other].names) and not set(who.partners) & set(tables[one].names):
+        if who and who.id in tables[one].names and who.way != "partner" and who.columns:
+            ends = {*who.columns, *((who.id,) if who.way == "room" else ())}
+            apart = who.way == "room" or not ends & {*tables[one].names}
+            if apart and ends <= {*tables[other].names}:
                 fits.append((one, other))
     if len(fits) == 1:
         files["people"], files["pairs"] = (file._replace(sheet=sheet) for sheet in fits[0])
