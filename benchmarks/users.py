@@ -24,7 +24,6 @@ import mlestruct as ms
 from benchmarks.coverage import HEAD, QUICK, WEIGHTS, Counted, _estimates, rows
 from mlestruct import RoommateModel, data
 from mlestruct.estimators import Calibration
-from mlestruct.estimators.intervals import Learned, intervals_of
 from mlestruct.features import Dense, Tied
 from mlestruct.inference.exact import exact
 from mlestruct.inference.sampling import sample, sample_matchings
@@ -296,14 +295,10 @@ def market(asked: Market, quick: bool = False, seed: int = SEED) -> Counted:
 
 def _told(asked: Market, X: Array, y: Array) -> Intervals:
     """As an estimator prints them."""
-    structure, ridge = ms.BipartiteMatching(asked.n), Regulariser.of(asked.d, 1e-3)
-    batch = Batch.of(structure, [structure.decode(y)])
-    features = Dense.of(batch, X)
-    fit = mle_struct(0.5, regulariser=ridge).fit(batch, features)
-    names = [f"w{j}" for j in range(asked.d)]
-    return intervals_of(
-        Learned("mle_struct", 0.5, fit.theta, ridge, None), batch, features, names, []
-    )
+    structure, names = ms.BipartiteMatching(asked.n), [f"w{j}" for j in range(asked.d)]
+    model = ms.StructuredModel(structure, feature_names=names, rho=0.5, alpha=1e-3)
+    partner = [structure.decode(y)]
+    return model.fit([X], partner).intervals([X], partner)
 
 
 def _together(asked: Market, quick: bool) -> Array:

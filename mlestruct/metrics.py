@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mlestruct.lazy import getter
-from mlestruct.structures.base import as_numbers, refuse_masked
+from mlestruct.structures.base import as_numbers
 
 __getattr__ = getter(__name__, {})
 
@@ -22,17 +22,6 @@ class Score(NamedTuple):
     precision: float
     recall: float
     f1: float
-
-
-def f1(truth: ArrayLike, predicted: ArrayLike, label: Any = 1) -> Score:
-    """F1 of one label part by part, with 0/0 = 0.
-
-    >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
-    Score(precision=0.5, recall=0.5, f1=0.5)
-    """
-    true, found = _alike(truth, predicted)
-    true, found = true == label, found == label
-    return _score(int((true & found).sum()), int(found.sum()), int(true.sum()))
 
 
 def entities(tags: Sequence[str]) -> set[tuple[int, int, str]]:
@@ -147,18 +136,3 @@ def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[An
 def _score(right: int, found: int, true: int) -> Score:
     precision, recall = right / max(found, 1), right / max(true, 1)
     return Score(precision, recall, 2 * right / max(found + true, 1))
-
-
-def _alike(truth: ArrayLike, predicted: ArrayLike) -> tuple[Any, Any]:
-    refuse_masked(truth, "true labels")
-    refuse_masked(predicted, "predicted labels")
-    true, found = np.asarray(truth), np.asarray(predicted)
-    kinds = {true.dtype.kind, found.dtype.kind}
-    if "O" not in kinds and len({kind in "SU" for kind in kinds}) > 1:  # none would be the same
-        raise ValueError(f"true labels are {true.dtype}, those predicted {found.dtype}")
-    if true.ndim == 0 or true.shape != found.shape or true.size == 0:
-        raise ValueError(f"{true.shape} true labels but {found.shape} predicted")
-    for name, labels in (("true", true), ("predicted", found)):
-        if labels.dtype.kind == "f" and np.isnan(labels).any():
-            raise ValueError(f"{name} label {np.isnan(labels).argmax()} is nan")
-    return true, found

@@ -30,16 +30,16 @@ PACKAGES: dict[str, tuple[int, str]] = {
         3752,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1440, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         5560,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2387, r"mlestruct/estimators/"),
+    "estimators": (2342, r"mlestruct/estimators/"),
     "families": (1750, r"mlestruct/families/"),
-    "extras": (1588, r"mlestruct/"),
+    "extras": (1589, r"mlestruct/"),
 }
-RAW = {"tests": 33649, "benchmarks": 7733}  # all lines, blank ones and comments included
+RAW = {"tests": 33618, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

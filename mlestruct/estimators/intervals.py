@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mlestruct.estimators.choosing import LIKELIHOODS
 from mlestruct.estimators.examples import Given, listed
 from mlestruct.estimators.trainable import ALIKE
-from mlestruct.features import Features
 from mlestruct.inference import marginals
 from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import mle_struct
@@ -23,27 +22,16 @@ from mlestruct.statistics.affordability import MOST
 from mlestruct.statistics.identified import Identified
 from mlestruct.statistics.interval import FEWEST, LATE, LEAST, QUESTIONS, refusal, refuse_level
 from mlestruct.structures import BipartiteMatching, Matching
-from mlestruct.structures.base import Array, Ints, absent
-from mlestruct.structures.batch import Batch
-from mlestruct.structures.entropy import Rho
-
-
-class Learned(NamedTuple):
-    """What a fit says of itself: the learner's name, its ρ, weights and regulariser, the oracle."""
-
-    learner: str
-    rho: Rho
-    coef: Array
-    ridge: Regulariser
-    oracle: Any
-    calls: int = QUESTIONS
-    """That the fit made of the oracle."""
+from mlestruct.structures.base import Ints, absent
 
 
 def intervals(
     model: Any, given: Given, cohort: Sequence[Any] | None, against: int, level: float
 ) -> Intervals:
-    """What these examples tell of the weights of a fitted estimator: see its ``intervals``."""
+    """What these examples tell of the weights of a fitted estimator: see its ``intervals``.
+
+    Pairs are units where few large matchings leave no other way.
+    """
     if model.l1:
         raise ValueError(
             "weights that l1= chose from these examples have no honest interval: fit with "
@@ -51,63 +39,42 @@ def intervals(
         )
     if ALIKE in model.notes_:
         raise ValueError("intervals are for labels that count alike: fit without their weights")
-    known = model.known(given)
+    learner, known = model._learner(model.alpha_), model.known(given)
     encoded = model.encode(known.X, known.outcomes)
     batch, features = model._problem(known.X, encoded, known.weight)
     if batch.partly:
         raise ValueError(
             f"intervals need every label, and some outcomes are partial: {model.instead}"
         )
-    learner = model._learner(model.alpha_)
-    calls = model.history_[-1][0] if model.history_ else 0
-    fitted = Learned(learner.name, model.rho, model.coef_, learner.regulariser, model.oracle, calls)
-    names, told = model.names(), [] if features.d > MOST else model.contrasts(against)
-    cohorts = None if cohort is None else listed(cohort, "cohort is a list")
-    unit = units_of(cohorts, len(given.every), known.places)
-    found = intervals_of(fitted, batch, features, names, told, unit=unit, level=level)
-    sums = np.append(features.moments(batch.target * batch.weights), len(batch))
-    return replace(found, names=tuple(names)).by(model._told, sums)
-
-
-def intervals_of(
-    fitted: Learned,
-    batch: Batch[Any],
-    features: Features,
-    names: Sequence[str],
-    known: Sequence[Named],
-    *,
-    unit: tuple[Ints, str] | None = None,
-    level: float = 0.95,
-) -> Intervals:
-    """By the number of every example's ``unit``, and what units are called (default: examples).
-
-    Pairs are units where few large matchings leave no other way.
-    """
-    if fitted.learner not in LIKELIHOODS:
+    if learner.name not in LIKELIHOODS:
         raise ValueError(
             f"intervals are for learners of a likelihood ({', '.join(LIKELIHOODS)}), not for "
-            f"{fitted.learner!r}"
+            f"{learner.name!r}"
         )
     refuse_level(level)
-    numbers, unit_name = (np.arange(len(batch)), "examples") if unit is None else unit
-    settings: Any = {"summed": fitted.learner == "exact_mle", "oracle": fitted.oracle}
-    settings["questions"] = max(FEWEST, min(QUESTIONS, fitted.calls))
+    names, told = model.names(), [] if features.d > MOST else model.contrasts(against)
+    cohorts = None if cohort is None else listed(cohort, "cohort is a list")
+    numbers, unit_name = units_of(cohorts, len(given.every), known.places)
+    calls = model.history_[-1][0] if model.history_ else 0
+    settings: Any = {"summed": learner.name == "exact_mle", "oracle": model.oracle}
+    settings |= {"questions": max(FEWEST, min(QUESTIONS, calls))}
     found: Intervals | None = None
     try:
-        asked = problem(batch, features, fitted.rho, unit=numbers, unit_name=unit_name, **settings)
+        asked = problem(batch, features, model.rho, unit=numbers, unit_name=unit_name, **settings)
         if not isinstance(asked, str):
-            found = _paired(fitted, asked, names, known, level)
+            found = _paired(model, learner.regulariser, asked, told, level)
     except OutOfTime:
         asked = LATE
     if isinstance(asked, str):
         units = int(numbers.max()) + 1
-        return Intervals([], units, unit_name, None, len(names), "", "", level, refused=asked)
-    if found is not None:
-        return found
-    bounds = fitted.ridge.lower, fitted.ridge.upper
-    free = bounds[0] < bounds[1]
-    start = np.where(free, 0.0, bounds[0])
-    return found_intervals(asked, names, known, start=start, free=free, bounds=bounds, level=level)
+        found = Intervals([], units, unit_name, None, len(names), "", "", level, refused=asked)
+    elif found is None:
+        bounds = learner.regulariser.lower, learner.regulariser.upper
+        free = bounds[0] < bounds[1]
+        how: Any = {"start": np.where(free, 0.0, bounds[0]), "free": free, "bounds": bounds}
+        found = found_intervals(asked, names, told, level=level, **how)
+    sums = np.append(features.moments(batch.target * batch.weights), len(batch))
+    return replace(found, names=tuple(names)).by(model._told, sums)
 
 
 def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) -> tuple[Ints, str]:
@@ -127,23 +94,19 @@ def units_of(cohort: Sequence[Any] | None, count: int, places: Sequence[int]) ->
 
 
 def _paired(
-    fitted: Learned,
-    asked: UnitLikelihood,
-    names: Sequence[str],
-    known: Sequence[Named],
-    level: float,
+    model: Any, ridge: Regulariser, asked: UnitLikelihood, known: Sequence[Named], level: float
 ) -> Intervals | None:
     """Pairs as units: for few matchings too large to sum, of which none is a unit enough."""
-    batch, d = asked.model.batch, len(fitted.coef)
-    large = asked.exact is None and asked.unit_name == "examples" and fitted.ridge.plain
-    own = fitted.oracle is not None and not isinstance(fitted.oracle, str)
+    batch, d = asked.model.batch, len(model.coef_)
+    large = asked.exact is None and asked.unit_name == "examples" and ridge.plain
+    own = model.oracle is not None and not isinstance(model.oracle, str)
     pairs = all(isinstance(s, (BipartiteMatching, Matching)) for s in batch.structures)
     if own or not (large and pairs) or len(batch) >= max(LEAST, d + 1):
         return None
-    dual = mle_struct(fitted.rho, regulariser=fitted.ridge).dual(batch, asked.model.features)
-    tau = marginals(batch, dual.scores(fitted.coef), rho=fitted.rho).tau
+    dual = mle_struct(model.rho, regulariser=ridge).dual(batch, asked.model.features)
+    tau = marginals(batch, dual.scores(model.coef_), rho=model.rho).tau
     check()
-    found = Sandwich.of(dual, fitted.coef, tau)
+    found = Sandwich.of(dual, model.coef_, tau)
     if refusal(asked, found.rank) is None:
         return None
     count = d - found.rank
@@ -157,7 +120,7 @@ def _paired(
     told = Identified(np.linalg.qr(found.null, mode="complete")[0][:, count:], found.null)
     rows = [
         Interval(one.name, *found.contrast(one.combination, level)[:4])
-        for one in told.contrasts(names, known)
+        for one in told.contrasts(model.names(), known)
     ]
     assumes = "the structure is so large that pairs are nearly independent of each other"
     return replace(blank, rows=rows, assumes=assumes)

@@ -51,13 +51,13 @@ class Labelled(Estimator):
     instead = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
 
     def against(self, reference: Any) -> int:
-        found = [0] if reference is None else np.flatnonzero(self.classes_ == reference)
-        if len(found) != 1:
-            shown = ", ".join(map(repr, self.classes_[:SHOWN].tolist()))
-            more = ", ..." if len(self.classes_) > SHOWN else ""
+        labels = self.classes_.tolist()
+        try:
+            return 0 if reference is None else labels.index(reference)
+        except ValueError:
+            shown = ", ".join(map(repr, labels[:SHOWN])) + ", ..." * (len(labels) > SHOWN)
             why = f"reference is {reference!r:.40}, which is none of the labels"
-            raise ValueError(f"{why}: {shown}{more}")
-        return int(found[0])
+            raise ValueError(f"{why}: {shown}") from None
 
     def shape_of(self, x: Any) -> tuple[int, ...]:
         """The shape of an example's labels."""

@@ -10,11 +10,14 @@ from typing import Any
 import numpy as np
 
 from mlestruct.learning.dual import Certificate
-from mlestruct.learning.loop import Found
 from mlestruct.storage import files
 from mlestruct.storage.trees import pack, unpack
 
 Path = str | os.PathLike[str]
+KEPT = (
+    *("coef_", "scale_", "alpha_", "alpha_scores_", "route_", "notes_", "n_iter_", "converged_"),
+    *("solver_seconds_", "_short", "_learned", "_columns"),
+)
 
 
 def save(path: Path, model: Any) -> None:
@@ -26,25 +29,14 @@ def save(path: Path, model: Any) -> None:
             arrays.update(more)
         except TypeError:
             again.append(name)
-    inference, more = pack(model._learned, "inference")
-    own, most = pack(model.stored(), "learned")
-    header = {
-        "settings": plain,
-        "again": again,
+    tree = {name: getattr(model, name) for name in KEPT} | {
         "certificate": asdict(model.certificate_),
-        "alpha": model.alpha_,
-        "route": model.route_,
-        "short": model._short,
-        "notes": model.notes_,
-        "inference": inference,
-        "learned": own,
-        "columns": model._columns,
+        "history": np.array(model.history_, dtype=float).reshape(-1, 4),
+        "learned": model.stored(),
     }
-    arrays |= more | most
-    arrays["coef"], arrays["scale"] = model.coef_, model.scale_
-    arrays["history"] = np.array(model.history_, dtype=float).reshape(-1, 4)
-    arrays["alpha_scores"] = np.array(model.alpha_scores_, dtype=float).reshape(-1, 2)
-    files.save(path, type(model).__name__, arrays, header, private=model.private)
+    packed, more = pack(tree, "model")
+    header = {"settings": plain, "again": again, "model": packed}
+    files.save(path, type(model).__name__, arrays | more, header, private=model.private)
 
 
 def load(path: Path, kind: Any, again: Mapping[str, Any]) -> Any:
@@ -59,8 +51,8 @@ def load(path: Path, kind: Any, again: Mapping[str, Any]) -> Any:
             )
         settings = {name: unpack(value, arrays) for name, value in header["settings"].items()}
         settings |= again
-        certificate = Certificate(**header["certificate"])
-        theta, scale, columns = arrays["coef"], arrays["scale"], header["columns"]
+        tree = unpack(header["model"], arrays)
+        theta, scale, columns = tree["coef_"], tree["scale_"], tree["_columns"]
         if theta.ndim != 1 or theta.dtype != float:
             raise ValueError(f"its weights are {theta.shape} {theta.dtype}")
         if scale.shape != theta.shape or not (scale > 0).all():
@@ -68,21 +60,13 @@ def load(path: Path, kind: Any, again: Mapping[str, Any]) -> Any:
         if columns is not None and not all(type(name) is str for name in columns):
             raise ValueError("its names of columns are no list of texts")
         kind.check_names(settings)
-        model, learned = kind(**settings), unpack(header["inference"], arrays)
-        model.scale_ = scale
-        found = Found(
-            theta,
-            certificate,
-            history=[(int(calls), *map(float, row)) for calls, *row in arrays["history"]],  # type: ignore[misc]
-            route=header["route"],
-            learned=learned,
-            short=str(header["short"]),
-            inference=model._learner(header["alpha"]).inference.recall(learned),
-        )
-        model._keep(found, header["alpha"], len(theta))
-        model.alpha_scores_ = [(float(a), float(b)) for a, b in arrays["alpha_scores"]]
-        model.notes_, model._columns = header["notes"], columns
-        model.restore(unpack(header["learned"], arrays))
+        model = kind(**settings)
+        vars(model).update({name: tree[name] for name in KEPT})
+        rows = tree["history"].tolist()
+        model.history_ = [(int(calls), *more) for calls, *more in rows]
+        model.certificate_ = Certificate(**tree["certificate"])
+        model.inference_ = model._learner(tree["alpha_"]).inference.recall(tree["_learned"])
+        model.restore(tree["learned"])
     except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
         raise ValueError(f"{path} does not load as a {kind.__name__}: {error}") from error
     return model

@@ -7,9 +7,6 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import mlestruct as ms
-from mlestruct.estimators.intervals import Learned, intervals_of
-from mlestruct.learners import mle_struct
-from mlestruct.learning.regulariser import Regulariser
 
 
 def market(kind, rng, n=40):
@@ -21,12 +18,10 @@ def market(kind, rng, n=40):
     return ms.BipartiteMatching(n, n, kind), X.reshape(-1, 2), partner
 
 
-def told(structure, X, partner, bias=None, **settings):
-    batch = ms.Batch.of(structure, [partner], bias=bias)
-    features, ridge = ms.Dense.of(batch, X), Regulariser.of(2, 1e-6)
-    fit = mle_struct(0.5, regulariser=ridge).fit(batch, features)
-    fitted = Learned("mle_struct", 0.5, fit.theta, ridge, None)
-    return intervals_of(fitted, batch, features, ["a", "b"], [], **settings)
+def told(structure, X, partner, bias=0.0):
+    example = {"features": X, "known": bias + np.zeros(len(X))}
+    model = ms.StructuredModel(structure, "known", ["a", "b"], rho=0.5, alpha=1e-6)
+    return model.fit([example], [partner]).intervals([example], [partner])
 
 
 @pytest.mark.parametrize("kind", ["perfect", "partial"])

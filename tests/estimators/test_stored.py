@@ -103,5 +103,5 @@ def test_wrong_files_are_refused_by_reason(tmp_path):
     with pytest.raises(ValueError, match="MatchingModel has no setting 'colour'"):
         ms.MatchingModel.load(path, colour="red")
     files.save(path, "MatchingModel", {"coef": np.zeros(2)}, {"settings": {}, "again": []})
-    with pytest.raises(ValueError, match="does not load as a MatchingModel: 'certificate'"):
+    with pytest.raises(ValueError, match="does not load as a MatchingModel: 'model'"):
         ms.MatchingModel.load(path)
