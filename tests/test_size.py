@@ -19,10 +19,10 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7794, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7746, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4114,
+        4129,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2645, r"mlestruct/inference/"),

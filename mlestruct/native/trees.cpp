@@ -1,20 +1,9 @@
-// Spanning trees: entries of an inverse, and edge weights shared between the ends of edges.
+// Edge weights shared between the ends of edges (Hakimi): paths from nodes with too much.
 #include "trees.h"
 
 #include "lanes.h"
 
 namespace {
-
-// The place of the inverse's entry (i, k), either way round, where L has it.
-INLINE int64_t place_of(const sparse_factor *factor, int64_t i, int64_t k) {
-    const int64_t column = i < k ? i : k, wanted = i < k ? k : i;
-    int64_t low = factor->start[column], high = factor->start[column + 1];
-    while (high - low > 1) {
-        const int64_t middle = (low + high) / 2;
-        (factor->row[middle] <= wanted ? low : high) = middle;
-    }
-    return low;
-}
 
 constexpr int64_t UNSEEN = -1, ROOT = -2, NONE = -1;
 constexpr double NOTHING = 1e-3;  // of the tolerance over all nodes: shares below do not move
@@ -63,39 +52,6 @@ struct Sharing {
 };
 
 }  // namespace
-
-// Takahashi, Fagan and Chin (1973): from the last column on, with Z the inverse,
-//
-//     Z(i, j) = - sum over k > j of Z(i, k) L(k, j),    Z(j, j) = 1 / D(j) - sum Z(k, j) L(k, j)
-//
-// where only k with L(k, j) != 0 count: as many products as the factorisation takes.
-int64_t invert_columns(const sparse_factor *factor, int64_t column, int64_t work, double *inverse) {
-    while (column > 0 && work > 0) {
-        const int64_t j = --column, first = factor->start[j], last = factor->start[j + 1];
-        double diagonal = 1.0 / factor->pivot[j];
-        for (int64_t e = last - 1; e > first; --e) {
-            double total = 0.0;
-            for (int64_t f = first + 1; f < last; ++f)
-                total -=
-                    inverse[place_of(factor, factor->row[e], factor->row[f])] * factor->lower[f];
-            inverse[e] = total;
-        }
-        for (int64_t f = first + 1; f < last; ++f) diagonal -= factor->lower[f] * inverse[f];
-        inverse[first] = diagonal;
-        work -= (last - first) * (last - first);
-    }
-    return column;
-}
-
-void inverse_differences(const sparse_factor *factor, const double *inverse, int64_t edges,
-                         const int64_t *ends, double *out) {
-    for (int64_t e = 0; e < edges; ++e) {
-        const int64_t i = ends[2 * e] - 1, j = ends[2 * e + 1] - 1;
-        const double between = i >= 0 && j >= 0 ? inverse[place_of(factor, i, j)] : 0.0;
-        out[2 * e] = (j >= 0 ? inverse[place_of(factor, j, j)] : 0.0) - between;
-        out[2 * e + 1] = (i >= 0 ? inverse[place_of(factor, i, i)] : 0.0) - between;
-    }
-}
 
 int64_t relieve_node(const edge_shares *shares, int64_t v, double tol) {
     const Sharing s{shares, NOTHING * tol / static_cast<double>(shares->nodes)};

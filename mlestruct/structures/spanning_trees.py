@@ -6,11 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from mlestruct.native._door import SparseFactor, inverse_differences, invert_columns
 from mlestruct.structures.base import Array, Ints, as_numbers
 from mlestruct.structures.graph_edges import checked_edges, net_outflow
-
-WORK = 10**7  # products of one native call: some .1 s
 
 
 def components(n: int, edges: ArrayLike) -> Ints:
@@ -60,18 +57,43 @@ def _factored(n: int, pairs: Ints) -> Array:
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    row = np.zeros(n, dtype=np.int64)  # the row of a node in the factor counted from 1, else 0
-    row[kept] = factor.perm_r + 1
     lower = sp.csc_array(factor.L)
     lower.sort_indices()
-    shape = SparseFactor(
-        len(kept), lower.nnz, lower.indptr, lower.indices, lower.data, factor.U.diagonal()
-    )
-    inverse, differences, left = np.zeros(lower.nnz), np.empty((len(pairs), 2)), len(kept)
-    while left:
-        left = invert_columns(shape, left, WORK, inverse)
-    inverse_differences(shape, inverse, len(pairs), row[pairs], differences)
-    return np.maximum(differences, 0.0)
+    G, row = _inverse_within(lower, factor.U.diagonal()), np.full(n, -1)  # -1: grounded
+    row[kept] = factor.perm_r
+    i, j = row[pairs].T
+    both = (i >= 0) & (j >= 0)
+    between, own = np.zeros(len(pairs)), np.append(G.diagonal(), 0.0)
+    between[both] = G[np.maximum(i, j)[both], np.minimum(i, j)[both]]
+    return np.maximum(np.stack([own[j] - between, own[i] - between], axis=1), 0.0)
+
+
+def _inverse_within(lower: sp.csc_array, pivot: Array) -> sp.csc_array:
+    """The entries of (L D Lᵀ)⁻¹ where L has some (Takahashi, Fagan and Chin 1973).
+
+    From the last column on, with Z the inverse, R the rows of L below the diagonal of column j and
+    l its entries: Z(R, j) = −Z(R, R) l, and Z(j, j) = 1 / D(j) − lᵀ Z(R, j). R is among the rows of
+    the column that R begins with, whose part of Z is kept until all columns have read it.
+    """
+    start, parts = lower.indptr, dict[int, tuple[Ints, Array]]()
+    first = lower.indices[start[:-1][np.diff(start) > 1] + 1]
+    readers, inverse = np.bincount(first, minlength=len(pivot)), np.empty(lower.nnz)
+    for j in reversed(range(len(pivot))):
+        below = slice(start[j] + 1, start[j + 1])
+        rows, column, block = lower.indices[below], lower.data[below], np.zeros((0, 0))
+        if len(rows):
+            known, whole = parts[rows[0]]
+            at = np.searchsorted(known, rows)
+            block = whole[at[:, None], at]
+            readers[rows[0]] -= 1
+            if not readers[rows[0]]:
+                del parts[rows[0]]
+        found = -block @ column
+        inverse[start[j]], inverse[below] = 1.0 / pivot[j] - column @ found, found
+        if readers[j]:
+            own = np.append(inverse[start[j]], found)[:, None]
+            parts[j] = np.append(j, rows), np.block([own, np.vstack([found, block])])
+    return sp.csc_array((inverse, lower.indices, start), lower.shape)
 
 
 def _grid_shape(n: int, pairs: Ints) -> tuple[int, int] | None:
