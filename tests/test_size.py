@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1750, r"mlestruct/families/"),
     "extras": (1589, r"mlestruct/"),
 }
-RAW = {"tests": 33618, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 33617, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -40,7 +40,6 @@ CASES = {
         [rng.integers(0, 2, 5) for _ in range(5)],
     ),
     "labels": (ms.MultiLabelModel(), list(ROWS), list(BITS)),
-    "sets": (ms.MultiLabelModel(), list(ROWS), [set(np.flatnonzero(b).tolist()) for b in BITS]),
     "solver": (
         ms.StructuredModel(ms.Custom(4, exactly_one=[range(4)]), oracle="simplices", tol=0.1),
         [rng.standard_normal((4, 2)) for _ in range(5)],
