@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5560,
+        5533,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2342, r"mlestruct/estimators/"),
     "families": (1750, r"mlestruct/families/"),
     "extras": (1589, r"mlestruct/"),
 }
-RAW = {"tests": 33617, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 33621, "benchmarks": 7728}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

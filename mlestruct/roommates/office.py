@@ -46,7 +46,6 @@ from mlestruct.roommates.words import PAGE, number, percent
 ALPHAS, ALPHA = (1.0, 10.0, 100.0), 10.0
 EXAMINED = ("people", "pairs")
 NEEDED: dict[str, tuple[str, ...]] = {"rooms": ("room",), "rules": COLUMNS}
-SAME = 1.05  # times as probable, which is about as good
 LARGEST_FACTOR = 30.0  # in logarithms: beyond it a plan is practically impossible
 RULES = ("rule", "rule proposed", "spelled rule")  # findings that ask for one
 TWO = ("together", "swap", "apart")  # changes that are about two people
@@ -494,9 +493,7 @@ class Office:
         words = [] if new else [PAGE["no change"]]
         if new and after.left == self.left:
             loss = self.plan.objective - after.plan.objective
-            factor = exp(min(loss, LARGEST_FACTOR))
-            far = "cost far" if loss > LARGEST_FACTOR else "cost"
-            words = [PAGE["cost same" if factor < SAME else far].format(factor=number(factor))]
+            words = [PAGE["cost"].format(factor=number(exp(min(loss, LARGEST_FACTOR))))]
         if new:
             name = after.report().shown
             told = (

@@ -19,12 +19,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from mlestruct.roommates.doctor import who_is_who
 from mlestruct.roommates.observed import Crossed
 from mlestruct.roommates.office import EXAMINED, Json, Office, opened
 from mlestruct.roommates.project import (
@@ -35,7 +33,6 @@ from mlestruct.roommates.project import (
     Choices,
     Decided,
     Decisions,
-    Dropped,
     Project,
     Settings,
 )
@@ -165,7 +162,7 @@ class Session:
         with self._alone() as office:
             good = kind in office.choices.files and kind not in office.faults
             kept = self.project.put(kind, name, data, partial(readable, kind) if good else None)
-            self._keep(dropped(self.project, kind, kept), kind)
+            self._keep(replace(office.choices, files={**office.choices.files, kind: kept}), kind)
 
     def sheet(self, sent: Form) -> None:
         """Another sheet of a dropped workbook."""
@@ -336,28 +333,6 @@ def readable(kind: str, path: Path) -> None:
         except ValueError as error:
             faults.append(error)
     raise faults[0]
-
-
-def dropped(project: Project, kind: str, file: Dropped) -> Choices:
-    """The choices with a new file; a workbook with people and pairs is taken as both."""
-    old = project.choices()
-    files, tables = {**old.files, kind: file}, {}
-    if kind == "people" and "pairs" not in old.files:
-        with suppress(ValueError):
-            for sheet in sheets(project.path(file))[:TRIED]:
-                with suppress(ValueError):
-                    tables[sheet] = opened("", project.path(file), sheet, None)
-    fits = []
-    for one, other in permutations(tables, 2):
-        who = who_is_who([tables[one], tables[other]])
-        if who and who.id in tables[one].names and who.way != "partner" and who.columns:
-            ends = {*who.columns, *((who.id,) if who.way == "room" else ())}
-            apart = who.way == "room" or not ends & {*tables[one].names}
-            if apart and ends <= {*tables[other].names}:
-                fits.append((one, other))
-    if len(fits) == 1:
-        files["people"], files["pairs"] = (file._replace(sheet=sheet) for sheet in fits[0])
-    return replace(old, files=files)
 
 
 class Arriving(io.RawIOBase):

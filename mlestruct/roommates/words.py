@@ -167,8 +167,6 @@ PAGE = {
     "binary": "question with two answers",
     "no change": "No home would change.",
     "cost": "By what was learned, the present plan is {factor} times as probable.",
-    "cost same": "The plan would be about as good as it is.",
-    "cost far": "By what was learned, the changed plan would hardly ever come about.",
     "new pairs": "New pairs: {pairs}.",
     "let go by it": "Let go by that: {gone}.",
     "decided require": "{who} are locked together",

@@ -206,14 +206,14 @@ def test_others_are_answered_while_a_file_is_read(server, monkeypatch, asked):
     begun, answered = threading.Event(), threading.Event()
     with urllib.request.urlopen(server.address, timeout=5) as reply:
         reply.read()  # a page that is open has asked for this
-    original = serving.dropped
+    original = Project.put
 
     def slow(*given):
         begun.set()
         assert answered.wait(5)
         return original(*given)
 
-    monkeypatch.setattr(serving, "dropped", slow)
+    monkeypatch.setattr(Project, "put", slow)
     text = b"id,q1,q2\n1,2,3\n2,3,4\n"
     upload = head(server, "file?kind=people&name=p.csv", f"Content-Length: {len(text)}") + text
     found = []
