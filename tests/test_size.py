@@ -22,7 +22,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (7746, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (850, r"oracles/"),
     "structures to oracle seam": (
-        4129,
+        4128,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
     "inference": (2645, r"mlestruct/inference/"),

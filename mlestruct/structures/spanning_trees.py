@@ -62,9 +62,8 @@ def _factored(n: int, pairs: Ints) -> Array:
     G, row = _inverse_within(lower, factor.U.diagonal()), np.full(n, -1)  # -1: grounded
     row[kept] = factor.perm_r
     i, j = row[pairs].T
-    both = (i >= 0) & (j >= 0)
-    between, own = np.zeros(len(pairs)), np.append(G.diagonal(), 0.0)
-    between[both] = G[np.maximum(i, j)[both], np.minimum(i, j)[both]]
+    low, own = np.minimum(i, j), np.append(G.diagonal(), 0.0)
+    between = np.where(low >= 0, G[np.maximum(i, j), np.maximum(low, 0)], 0.0)
     return np.maximum(np.stack([own[j] - between, own[i] - between], axis=1), 0.0)
 
 
