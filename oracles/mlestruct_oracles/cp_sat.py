@@ -51,7 +51,7 @@ class CPSat:
 
 
 class _Model:
-    """One structure's constraints, built once; each call replaces the objective and the hint."""
+    """One structure's constraints, built once; each call replaces the objective."""
 
     def __init__(self, structure: Structure, extra: Constraints | None) -> None:
         own = structure.stated
@@ -66,7 +66,6 @@ class _Model:
             self.model.add(self.variables[k] == int(structure.fixed[k]))
         for rows in (own,) if extra is None else (own, extra):
             self._add(rows)
-        self.last: Array | None = None
 
     def _add(self, rows: Constraints) -> None:
         A = rows.A.tocsr()
@@ -77,9 +76,6 @@ class _Model:
             entries = slice(A.indptr[r], A.indptr[r + 1])
             names = [self.variables[k] for k in A.indices[entries]]
             lo, hi = rows.lo[r], rows.hi[r]
-            if (A.data[entries] == 1).all() and lo == hi == 1:
-                self.model.add_exactly_one(names)
-                continue
             total = self.cp.LinearExpr.weighted_sum(names, A.data[entries].astype(int).tolist())
             low = int(lo) if np.isfinite(lo) else self.cp.INT32_MIN
             high = int(hi) if np.isfinite(hi) else self.cp.INT32_MAX
@@ -91,10 +87,6 @@ class _Model:
         """The best vertex found, and a bound on the best score."""
         whole, shift, error = _whole(np.where(self.open, score, 0.0))
         self.model.maximize(self.cp.LinearExpr.weighted_sum(self.variables, whole))
-        self.model.clear_hints()
-        if self.last is not None and seconds is not None:  # else one question keeps one answer
-            for variable, value in zip(self.variables, self.last.tolist(), strict=True):
-                self.model.add_hint(variable, int(value))
         solver = self.cp.CpSolver()
         # One worker with the full linear relaxation: 12 × 12 grids of 4 states end in 2 s, where
         # neither the default relaxation nor two workers end in 5.
@@ -111,7 +103,6 @@ class _Model:
                 f"CP-SAT ended with {solver.status_name(status)} and no answer; allow more seconds"
             )
         vertex = np.array([solver.boolean_value(v) for v in self.variables], dtype=float)
-        self.last = vertex
         bound = math.ldexp(float(np.ceil(solver.best_objective_bound)), -shift) + error
         return vertex, max(bound, attained(score, vertex))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mlestruct.errors import Infeasible
 from mlestruct.oracle import HULL, Answers, one_by_one, pin
-from mlestruct.structures.base import Array, Ints
+from mlestruct.structures.base import Array, Ints, kept
 from mlestruct.structures.batch import Batch
 from mlestruct.structures.ising import Ising
 from mlestruct_oracles.blossom import perfect_matching
@@ -35,14 +35,12 @@ class PlanarIsing:
     """
 
     polytope: str = HULL
-    _duals: dict[Any, DualGraph] = field(default_factory=dict, repr=False, compare=False)
 
     def many(self, batch: Batch[Ising], scores: Array) -> Answers:
         return one_by_one(batch, scores, self._ready)
 
     def _ready(self, graph: Ising) -> Callable[[Array], tuple[Array, float]]:
-        key, forced = graph.identity(), graph.fixed == 1
-        planar = self._duals[key] = self._duals.get(key) or dual(graph)
+        planar, forced = dual(graph), graph.fixed == 1
 
         def heaviest(given: Array) -> tuple[Array, float]:
             score = pin(graph, given)
@@ -54,6 +52,7 @@ class PlanarIsing:
         return heaviest
 
 
+@kept
 def dual(graph: Ising) -> DualGraph:
     """Faces of a planar embedding; a bridge has one face on both sides. O(n)."""
     import networkx as nx
