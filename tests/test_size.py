@@ -19,8 +19,8 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7746, r".*/native/|.*\.(cpp|h)$"),
-    "solvers": (850, r"oracles/"),
+    "native": (7722, r".*/native/|.*\.(cpp|h)$"),
+    "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
         4128,
         r"mlestruct/(structures/|features/|oracle/)",

@@ -1,7 +1,7 @@
 """Matching marginals by scaling and by messages, for any common ρ, made exactly feasible.
 
 First the part of a matching that is left to infer, then Newton's steps to the least of the
-node-wise bound in node prices (``native/matching_beyond_half.cpp`` has the formula, the bound and
+node-wise bound in node prices (``native/matching_inference.cpp`` has the formula, the bound and
 its derivatives), then the routine.
 """
 

@@ -1,4 +1,4 @@
-// Marginals of matchings by scaling, for every common counting number rho up to 1/2.
+// Scaling of matchings, for every common counting number rho up to 1/2 and mild ones above.
 //
 // An edge (u, v) has tau / (1 - tau)^c = exp(score - x_u - x_v) with c = 1 - 2 rho, a node that may
 // stay single the slack exp(-x_v / rho); prices x of nodes are moved until every degree is one
@@ -33,8 +33,7 @@ namespace {
 constexpr int64_t PATIENCE = 6;                               // sweeps before Newton's steps
 constexpr double LOST = 1e-16;                                // of a price, in every sum of them
 constexpr double WIDE = 300.0, MILD = 100.0, COOLING = 10.0;  // nats, nats, a factor: see scale
-constexpr int64_t BRIEF = 100, NEARBY = 500;  // sweeps of a cooler example; from a warm start
-constexpr double SOFT = 1e-11;  // at rho = 0 the slacks' entropy weighs this, and moves no digit
+constexpr int64_t BRIEF = 100;                                // sweeps of a cooler example
 constexpr double NEARER = 0.1;  // of a slack's price a step leaves: beyond lie slacks above one
 constexpr double NEAR = 1e-3;   // of tau = 1, where 1 - tau comes from the equation tau solves
 constexpr int64_t TURNS = 500;  // of a Newton step's system, whose direction then serves as it is
@@ -541,57 +540,10 @@ void mend(const Graph &g, Work &work, double *tau, const double *centre) {
     g.rows > 0 && g.strict[0] ? repair.fill_table() : repair.balance();
 }
 
-status matching_infer(const Graph *graph, const matching_aim *aim, const matching_state *state,
-                      const double *score, const double *centre, double *tau, double *log_z) {
-    const Graph &g = *graph;
-    if (aim->rho > 0.5) return infer_beyond_half(g, *aim, *state, score, centre, tau, log_z);
-    Arena arena;
-    Work work(g, arena);
-    if (arena.failed) return NO_MEMORY;
-    for (int64_t m = 0; m < state->count; ++m) {
-        const double *own = score + m * g.live;
-        const double enough = reachable(own, g.live, aim->residual);
-        Example at{g,   1.0 - 2.0 * aim->rho,   larger(aim->rho, SOFT),
-                   own, state->x + m * g.nodes, tau + m * g.live};
-        state->report[0] = INF;
-        for (const bool cold : {false, true}) {
-            if ((!cold && state->mode[m] == COLD) || state->report[0] <= enough) continue;
-            const int64_t most = !cold && aim->sweeps > NEARBY ? NEARBY : aim->sweeps;
-            scale(at, work, cold, enough, most, state->report);
-        }
-        state->mode[m] = SCALED;
-        at.rho = aim->rho;
-        log_z[m] = dual_value(at);
-        mend(g, work, at.tau, centre);
-    }
-    return OK;
-}
-
 status matching_mend(const Graph *graph, double *tau, const double *centre) {
     Arena arena;
     Work work(*graph, arena);
     if (arena.failed) return NO_MEMORY;
     mend(*graph, work, tau, centre);
-    return OK;
-}
-
-status matching_bound(const Graph *graph, double rho, int64_t count, const double *scores,
-                      const double *x, double *values) {
-    Arena arena;
-    double *prices = arena.array<double>(graph->nodes), *tau = arena.array<double>(graph->live);
-    if (arena.failed) return NO_MEMORY;
-    for (int64_t m = 0; m < count; m++, scores += graph->live, x += graph->nodes) {
-        if (rho > 0.5) {
-            if (bound_beyond_half(*graph, rho, scores, x, values + m) != OK) return NO_MEMORY;
-            continue;
-        }
-        copy(prices, x, graph->nodes);
-        const Example at{*graph, 1.0 - 2.0 * rho, rho, scores, prices, tau};
-        each_eight(*graph, [&](const Eight &e) {
-            const Row log_z = e.edges(scores) - e.tails(x) - e.heads(x);
-            e.put(at.tau, entry(exponential(smaller(log_z, row_of(600.0))), at.c));
-        });
-        values[m] = dual_value(at);
-    }
     return OK;
 }

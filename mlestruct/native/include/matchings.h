@@ -233,7 +233,3 @@ void scale(const Example &given, Work &work, bool cold, double residual, int64_t
 double dual_value(const Example &at);
 double reachable(const double *score, int64_t live, double residual);
 void mend(const Graph &g, Work &work, double *tau, const double *centre);
-status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching_state &state,
-                         const double *score, const double *centre, double *tau, double *log_z);
-status bound_beyond_half(const Graph &g, double rho, const double *score, const double *x,
-                         double *value);

@@ -1,7 +1,7 @@
-// Marginals of matchings at rho above 1/2: by scaling, by messages, by ascent, each as far as it
-// goes, and a node-wise bound that holds at any prices.
+// Marginals of matchings: up to rho = 1/2 by scaling, above it by scaling, by messages, by ascent,
+// each as far as it goes, and a node-wise bound that holds at any prices.
 //
-// Scaling serves while every tau is well below 1 / (2 rho). Else at rho = 1 messages, those of
+// Above 1/2 scaling serves while every tau is well below 1 / (2 rho). Else at rho = 1 messages, of
 // belief propagation (Huang and Jebara 2009; Bayati, Shah and Sharma 2008),
 //
 //     m_(v -> e) = 1 / (slack_v + sum_(f != e at v) exp(score_f - x_v - x_u) m_(u -> f)),
@@ -11,6 +11,8 @@
 
 namespace {
 
+constexpr double SOFT = 1e-11;   // at rho = 0 the slacks' entropy weighs this, and moves no digit
+constexpr int64_t NEARBY = 500;  // sweeps from a warm start
 constexpr double SLIGHT = 20.0;  // nats: what a node that may be single pays, or it is none
 constexpr double NEAR = 1e-4, AGREE = 1e-7;  // so near to a vertex an answer proves itself, so well
 constexpr double FAR = 50.0;                 // nats: of a leap
@@ -429,7 +431,7 @@ double stationary_value(const Example &at, const double *log_off) {
 }
 
 // One example, by the first way that gets there.
-struct BeyondHalf {
+struct Inference {
     const Example &at;
     Work &work;
     Room &room;
@@ -443,6 +445,14 @@ struct BeyondHalf {
     // that a call returns unless it has converged in the way it began: where it has not, what
     // another problem left is no better than nothing.
     Mode infer(Mode start) {
+        if (at.c >= 0.0) {
+            const int64_t most = start == COLD || sweeps < NEARBY ? sweeps : NEARBY;
+            scale(at, work, start == COLD, residual, most, report);
+            Example exact = at;
+            if (at.rho == SOFT) exact.rho = 0.0;
+            log_z = dual_value(exact);
+            return start == COLD || report[0] <= residual ? SCALED : COLD;
+        }
         Mode mode = start <= SCALED ? scaled(start) : start;
         if (mode == SCALED) {
             log_z = dual_value(at);
@@ -541,41 +551,57 @@ struct BeyondHalf {
 }  // namespace
 
 // Every example: from where its last call ended, if that gets there, else from the start.
-status infer_beyond_half(const Graph &g, const matching_aim &aim, const matching_state &state,
-                         const double *score, const double *centre, double *tau, double *log_z) {
+status matching_infer(const Graph *graph, const matching_aim *aim, const matching_state *state,
+                      const double *score, const double *centre, double *tau, double *log_z) {
+    const Graph &g = *graph;
+    const bool beyond = aim->rho > 0.5;
     Arena arena;
     Work work(g, arena);
-    Room room(g, arena);
+    Room room(beyond ? g : Graph{}, arena);
     if (arena.failed) return NO_MEMORY;
-    for (int64_t m = 0; m < state.count; ++m) {
+    for (int64_t m = 0; m < state->count; ++m) {
         const Example at{g,
-                         1.0 - 2.0 * aim.rho,
-                         aim.rho,
+                         1.0 - 2.0 * aim->rho,
+                         larger(aim->rho, SOFT),
                          score + m * g.live,
-                         state.x + m * g.nodes,
+                         state->x + m * g.nodes,
                          tau + m * g.live};
-        const double enough = reachable(at.score, g.live, aim.residual);
-        BeyondHalf one{at,     work,       room,         state.sent + 2 * m * g.live,
-                       enough, aim.sweeps, state.report, 0.0};
+        const double enough = reachable(at.score, g.live, aim->residual);
+        double *sent = beyond ? state->sent + 2 * m * g.live : nullptr;
+        Inference one{at, work, room, sent, enough, aim->sweeps, state->report, 0.0};
         Mode mode = COLD;
-        if (state.mode[m] < SPLIT && state.mode[m] != COLD)
-            mode = one.infer(static_cast<Mode>(state.mode[m]));
+        if (state->mode[m] < SPLIT && state->mode[m] != COLD)
+            mode = one.infer(static_cast<Mode>(state->mode[m]));
         if (mode == COLD) mode = one.infer(COLD);
-        state.mode[m] = mode;
+        state->mode[m] = mode;
         log_z[m] = one.log_z;
         if (mode == SPLIT) continue;
         mend(g, work, at.tau, centre);
-        if (!(state.report[0] <= 1e-7)) log_z[m] = Split{g, room, at.rho, at.score, at.x}.value();
+        if (beyond && !(state->report[0] <= 1e-7))
+            log_z[m] = Split{g, room, at.rho, at.score, at.x}.value();
     }
     return OK;
 }
 
-status bound_beyond_half(const Graph &g, double rho, const double *score, const double *x,
-                         double *value) {
+status matching_bound(const Graph *graph, double rho, int64_t count, const double *scores,
+                      const double *x, double *values) {
     Arena arena;
-    Room room(g, arena);
+    Room room(rho > 0.5 ? *graph : Graph{}, arena);
+    double *prices = arena.array<double>(graph->nodes), *tau = arena.array<double>(graph->live);
     if (arena.failed) return NO_MEMORY;
-    *value = Split{g, room, rho, score, x}.value();
+    for (int64_t m = 0; m < count; m++, scores += graph->live, x += graph->nodes) {
+        if (rho > 0.5) {
+            values[m] = Split{*graph, room, rho, scores, x}.value();
+            continue;
+        }
+        copy(prices, x, graph->nodes);
+        const Example at{*graph, 1.0 - 2.0 * rho, rho, scores, prices, tau};
+        each_eight(*graph, [&](const Eight &e) {
+            const Row log_z = e.edges(scores) - e.tails(x) - e.heads(x);
+            e.put(at.tau, entry(exponential(smaller(log_z, row_of(600.0))), at.c));
+        });
+        values[m] = dual_value(at);
+    }
     return OK;
 }
 
