@@ -222,7 +222,7 @@ def _coded(people: Table, told: Settings) -> Table:
     codes = told.no_answer
     if not isinstance(codes, dict):
         codes = {n: list(codes) for n in people.names if n != told.id} if codes else {}
-    return people.without({name: v for name, v in codes.items() if name in people.names})
+    return people.respelled({name: v for name, v in codes.items() if name in people.names})
 
 
 def _with_roles(

@@ -224,20 +224,16 @@ class Table:
         listed = zip(*(map(written, self.listed(name)) for name in names), strict=True)
         return self.rows(np.array([gone.isdisjoint(cells) for cells in listed], dtype=bool))
 
-    def without(self, codes: Mapping[str, Sequence[Any]]) -> Table:
-        """With these values of each column as blank cells: codes for "no answer", as written."""
-        return self.respelled(
-            {
-                name: {str(written(value)): None for value in values}
-                for name, values in codes.items()
-            }
-        )
+    def respelled(self, spelled: Mapping[str, Mapping[str, str | None] | Sequence[Any]]) -> Table:
+        """With other words in place of these, by column, as written; None for a blank cell.
 
-    def respelled(self, spelled: Mapping[str, Mapping[str, str | None]]) -> Table:
-        """With other words in place of these, by column, as written; None for a blank cell."""
+        A list holds codes for "no answer", which become blank cells.
+        """
         columns, cells = dict(self.columns), dict(self.cells)
         for name in [name for name in spelled if name in columns and spelled[name]]:
             told = spelled[name]
+            if not isinstance(told, Mapping):
+                told = {str(written(value)): None for value in told}
             listed = [told.get(str(written(cell)), cell) for cell in cells[name].tolist()]
             columns[name], _ = typed(name, listed, self.decimal)
             cells[name] = as_cells(columns[name], listed)
@@ -439,7 +435,9 @@ def variants(column: Column) -> list[list[str]]:
 
 
 def folded(text: str) -> str:
-    """A text by its letters and digits alone; signs where there are no others."""
+    """A text by its letters and digits alone; signs where there are no others, and of numbers."""
+    if number(text) is not None:
+        return text
     plain = unicodedata.normalize("NFKD", text.casefold())
     kept = "".join(ch for ch in plain if ch.isalnum())
     return kept or plain

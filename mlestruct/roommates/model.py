@@ -192,7 +192,7 @@ class RoommateModel(Estimator):
         roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
         roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
         codes = self._codes([name for name, role in roles.items() if role != "ignore"])
-        idle, given = idle_codes(given, codes), given.without(codes)
+        idle, given = idle_codes(given, codes), given.respelled(codes)
         known, notes, faults, odd = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, faults=faults)
         observed = read_pairs(pairs, everybody, self._sharing)
@@ -362,7 +362,7 @@ class RoommateModel(Estimator):
         rule = self.unknown if unknown is None else unknown
         _refuse_other("unknown", rule)
         codes = self._codes([own.column for own in self.questions_])
-        given = table(people, [self.id, *self._groups]).without(codes)
+        given = table(people, [self.id, *self._groups]).respelled(codes)
         return People.read(given, self.id, self._groups, self.questions_, self.missing, rule)
 
     def _observed(self, people: Any, pairs: Any) -> tuple[Given, list[str]]:

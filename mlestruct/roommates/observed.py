@@ -88,10 +88,10 @@ def read_pairs(given: Any, people: People, sharing: WhoShares) -> Observed:
     large: dict[frozenset[str | None], tuple[int, list[Any]]] = {}
     once: dict[frozenset[int | None], tuple[int, list[int | None]]] = {}
     strange = []
-    for row, ids in [
-        home for home in homes_of(pairs, people, sharing) if named[home[0]] is not None
-    ]:
+    for row, ids in homes_of(pairs, people, sharing):
         two = [people.known(who) for who in ids]
+        if named[row] is None:
+            continue
         if len(ids) > 2:
             large.setdefault(frozenset(map(written, ids)), (row, ids))
         elif len(ids) == 2 and None not in two:
@@ -285,7 +285,7 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
     """
     held, places = np.unique([texts[row] for row in pairs.ravel().tolist()], return_inverse=True)
     ends = places.reshape(pairs.shape)
-    alike, block = np.unique([_key(str(text)) for text in held], return_inverse=True)
+    alike, block = np.unique([folded(str(text)) for text in held], return_inverse=True)
     spellings = block
 
     def told(block: Ints, whole: bool, searched: float = 0.0) -> Agreement | None:
@@ -330,11 +330,6 @@ def _agreement(name: str, texts: Sequence[str], pairs: Ints, group: Ints) -> Agr
     return None
 
 
-def _key(text: str) -> str:
-    """A text whatever its spelling; numbers differ by their signs, too."""
-    return text if number(text) is not None else folded(text)
-
-
 def _expected(codes: Ints, pairs: Ints, group: Ints) -> float:
     """The share of pairs that would agree if partners were drawn within their groups.
 
@@ -356,11 +351,11 @@ def refuse_crossed(agreed: Iterable[Agreement], table: Table, pairs: Ints) -> No
     """
     found = []
     for one in agreed:
-        block: dict[str, Any] = {_key(w): k for k, texts in enumerate(one.blocks) for w in texts}
+        block: dict[str, Any] = {folded(w): k for k, texts in enumerate(one.blocks) for w in texts}
         cells = (
             table.columns[one.column] if one.column in table.names else np.full(len(table), np.nan)
         )
-        keys = [_key(str(written(cell))) for cell in cells.tolist()]
+        keys = [folded(str(written(cell))) for cell in cells.tolist()]
         own = np.array([block.get(key, key) for key in keys], dtype=object)[pairs]
         known = ~missing(cells)[pairs].any(axis=1)
         broken = int((np.where(known, own[:, 0] != own[:, 1], not one.few)).sum())

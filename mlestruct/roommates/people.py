@@ -395,13 +395,11 @@ def faults_of_people(table: Table, id_column: str, groups: Sequence[str] = ()) -
 
 def without(table: Table, columns: Sequence[str]) -> list[str]:
     """Rows with blank cells in these columns."""
-    gone = {name: [row for row, cell in enumerate(table.listed(name)) if cell is None]
-            for name in columns}  # fmt: skip
-    return [
-        fault
-        for name, rows in gone.items()
-        for fault in some(f"{table.at(row, name)} has no {name!r}" for row in rows)
-    ]
+    found = []
+    for name in columns:
+        gone = [row for row, cell in enumerate(table.listed(name)) if cell is None]
+        found += some(f"{table.at(row, name)} has no {name!r}" for row in gone)
+    return found
 
 
 def groups_of(table: Table, columns: Sequence[str]) -> tuple[Group, ...]:

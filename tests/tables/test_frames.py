@@ -121,7 +121,7 @@ def test_a_column_of_numbers_and_text_is_text_until_codes_are_taken_out(kind):
     assert found["q"].tolist() == ["4", "n/a", "5"]
     assert found["note"].tolist() == ["x", "1", None]
     assert found["long"].tolist() == [str(1 << 70)] * 3
-    coded = found.rows([0, 1, 2]).without({"q": ["n/a"], "id": []})
+    coded = found.rows([0, 1, 2]).respelled({"q": ["n/a"], "id": []})
     np.testing.assert_array_equal(coded["q"], [4, np.nan, 5])
 
 
