@@ -175,8 +175,8 @@ def run(work: Work, method: str, rounds: int, tol: float, timed: Any, told: Any)
     if method == "direct":
         settings, tol, rounds = {}, 1e-4, 1000
     solver = ms.FrankWolfe(tol=tol, rounds=rounds, shards=1)
-    if method.startswith("bcfw"):
-        solver = ms.BCFW(tol=tol, rounds=rounds, centre=method == "bcfw, centre")
+    if method == "bcfw":
+        solver = ms.BCFW(tol=tol, rounds=rounds)
     if method.startswith("margin"):
         solver = ms.FrankWolfe(tol=tol, rounds=rounds, shards=1, centre=method == "margin")
         margin = ms.ssvm(regulariser=work.alpha, solver=solver, oracle=timed)

@@ -117,7 +117,6 @@ def bits(state):
         (matchings(l1=0.3, lower=-0.2, upper=0.4), "pairwise"),
         (grids(), "pairwise"),
         (matchings(whole=True), "block"),
-        (matchings(), "batch"),
     ],
 )
 def test_frank_wolfe_ended_at_every_round(dual, step, tmp_path, mortal):

@@ -45,7 +45,7 @@ def test_marginals_are_exact_where_the_entropy_is(structure):
     np.testing.assert_allclose(result.tau.reshape(5, -1), expected, atol=2e-3)
 
 
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
+@pytest.mark.parametrize("step", ["pairwise", "block"])
 @pytest.mark.parametrize("scale", [30.0, 1e3, 1e6])
 @pytest.mark.parametrize("structure", EXACT)
 def test_uniform_start_with_huge_scores(structure, scale, step):
@@ -76,7 +76,7 @@ def spectral_radius(weights):
 DOMINANT = np.log([[1.0, 0.2, 0.5], [0.3, 1.5, 0.4], [0.7, 0.6, 2.0]])
 
 
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
+@pytest.mark.parametrize("step", ["pairwise", "block"])
 def test_a_bethe_optimum_exactly_on_a_vertex_gets_no_wrong_gap(step):
     """Where the spectral rule proves the permutation optimal, its score lies in the interval."""
     rng = np.random.default_rng(2)
@@ -90,7 +90,7 @@ def test_a_bethe_optimum_exactly_on_a_vertex_gets_no_wrong_gap(step):
     assert score[0] == pytest.approx(np.log(3))
     batch = Batch.of(BipartiteMatching(3), count=len(tables))
     flat = np.concatenate([table.ravel() for table in tables])
-    for rounds in (2, 12, 120):
+    for rounds in (2, 12, 240):
         solver = FrankWolfe(tol=0, rounds=rounds, step=step)
         result = marginals(batch, flat, rho=1.0, solver=solver)
         assert (result.lower <= score + 1e-9 * (1 + np.abs(score))).all()

@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7722, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7685, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
         4128,
@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2645, r"mlestruct/inference/"),
     "learning": (
-        3752,
+        3680,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1750, r"mlestruct/families/"),
     "extras": (1589, r"mlestruct/"),
 }
-RAW = {"tests": 33621, "benchmarks": 7728}  # all lines, blank ones and comments included
+RAW = {"tests": 33611, "benchmarks": 7727}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -24,7 +24,6 @@ from mlestruct import limits
 from mlestruct.learning.dual import Dual
 from mlestruct.learning.frank_wolfe import NEARLY, Keep, OraclePart, OracleRun, SolverSettings
 from mlestruct.learning.loop import AnyCheckpoint, Found, Loop
-from mlestruct.learning.steering import Centre
 from mlestruct.oracle import Oracle
 from mlestruct.storage.trees import Tree
 from mlestruct.structures.base import Array
@@ -39,16 +38,14 @@ class BCFW(SolverSettings):
     ``rounds`` is the largest number of passes. A pass has as many steps as there are examples M;
     ``draw`` says which example a step is for: each once in random order (``permutation``), or any
     (``uniform``). Step k has length 2M/(k+2M) if ``fixed``, else that of an exact line search.
-    ``average`` certifies the weighted average of θ, ``keep`` is that of :class:`FrankWolfe`,
-    ``centre`` (of no paper) holds θ near where the last pass left it. A certificate asks the
-    oracle once per example, after ``every`` passes.
+    ``average`` certifies the weighted average of θ, ``keep`` is that of :class:`FrankWolfe`. A
+    certificate asks the oracle once per example, after ``every`` passes.
     """
 
     tol: float = 1e-3
     draw: Draw = "permutation"
     fixed: bool = False
     average: bool = False
-    centre: bool = False
     rounds: int = 1000
     calls: int | None = None
     seconds: float | None = None
@@ -59,11 +56,6 @@ class BCFW(SolverSettings):
     name = "bcfw"
     LEAST: ClassVar[dict[str, int]] = {"rounds": 0, "every": 1, "random_state": 0}
     KINDS: ClassVar[dict[str, Any]] = {"draw": Draw, "keep": Keep}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.fixed and self.centre:
-            raise ValueError("fixed steps follow no objective, so a centre cannot help them")
 
     @property
     def engine(self) -> NoReturn:
@@ -106,10 +98,6 @@ class Passes(OracleRun):
     def __init__(self, solver: BCFW, dual: Dual, oracle: Oracle[Any], *given: Any) -> None:
         super().__init__(solver, dual, oracle, *given)
         batch, count, d = dual.batch, len(dual.batch), dual.features.d
-        if solver.centre:
-            at = dual.regulariser.weights(np.zeros(d))
-            self.centre = Centre.of(self.dual, at, self.start)
-            self.centre.hold(self.iterate)
         self.whole = OraclePart(replace(batch), oracle)  # oracles may remember a batch
         self.blocks = [OraclePart(batch.select([m]), oracle, m) for m in range(count)]
         self.parts = [dual.features.select(np.array([m])) for m in range(count)]
@@ -124,10 +112,7 @@ class Passes(OracleRun):
         question, began = self.question(theta, self.share), clock()
         answers, _ = self.whole.answer(question[2])
         self.asking, self.calls = self.asking + clock() - began, self.calls + len(self.blocks)
-        found = self.proven(question, answers)
-        if self.centre is not None:
-            self.centre.follow(self.iterate, found.lag, found.gap - found.lag, self.number)
-            self.centre.hold(self.iterate)
+        self.proven(question, answers)
         return self.found()
 
     def once(self, late: Callable[[], bool] = lambda: False) -> None:
@@ -152,9 +137,6 @@ class Passes(OracleRun):
             self.mean += 2.0 / (self.steps + 2.0) * (x.theta - self.mean)
             self.steps += 1
         self.number += 1
-        if self.centre is not None and self.number % self.solver.every:
-            self.centre.at = x.theta.copy()
-            self.centre.hold(self.iterate)
 
     def where(self) -> Tree:
         """Return where a run stands between two passes."""

@@ -346,22 +346,24 @@ def _cover(
         score = needs[0].astype(float) - needs[1] + C.T @ needs[2].astype(float)
         try:
             with counting_from(m):
-                vertex, upper = _ask(structure, one, oracle, score)
+                vertex, upper = oracle.many(one, score)
+                if not structure.contains(vertex, 1e-6):
+                    raise Infeasible("example 0: the oracle found no feasible answer")
         except OutOfTime:
             return np.mean(found or [np.full(structure.size, np.nan)], axis=0), needs, UNASKED
+        except Infeasible as error:
+            why = structure.impossible()
+            raise Infeasible(f"example {m}: {why}" if why else str(error)) from error
         fresh = take(vertex)
-        if not any(need.any() for need in needs):
-            break
-        if late is not None and late():
-            for each in outcomes:
-                take(each)
+        if late is not None and late() and any(need.any() for need in needs):
             short = UNASKED
+            _ = [take(each) for each in outcomes]
         elif not fresh:
             # What a view of whole numbers is at least, in an answer that has any of it.
             whole = all(bool((own == np.rint(own)).all()) for own in (C.data, c0))
             inner: Any = innermost(oracle)
             least = float(getattr(inner, "grain", 1.0 if inner.polytope == HULL else 0.0))
-            best = upper + needs[1].sum() + c0[needs[2]].sum()
+            best = float(upper[0]) + needs[1].sum() + c0[needs[2]].sum()
             if best <= max(1e-6, CLEAR * least * whole):
                 break
             if not any(take(each) for each in outcomes):
@@ -378,15 +380,3 @@ def _unproven(needs: list[Any]) -> str:
     ]
     how = " and ".join(told) or "never loosened some constraints"
     return f"{how}, and did not prove that no answer differs"
-
-
-def _ask(structure: Any, one: Batch[Any], oracle: Oracle[Any], score: Array) -> tuple[Array, float]:
-    try:
-        vertices, upper = oracle.many(one, score)
-    except Infeasible as error:
-        why = structure.impossible()
-        raise Infeasible(f"example 0: {why}" if why else str(error)) from error
-    if not structure.contains(vertices, 1e-6):
-        why = structure.impossible() or "the oracle found no feasible answer"
-        raise Infeasible(f"example 0: {why}")
-    return vertices, float(upper[0])

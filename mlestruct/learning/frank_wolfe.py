@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields, replace
 from functools import partial
 from time import perf_counter as clock
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
@@ -29,7 +29,7 @@ from mlestruct.oracle import Answers, Oracle, memory, perturbable, remember
 from mlestruct.oracle.protocol import Around, innermost, name_of
 from mlestruct.oracle.solver import Solver
 from mlestruct.storage.digest import digest
-from mlestruct.storage.trees import Tree
+from mlestruct.storage.trees import Tree, like
 from mlestruct.structures.base import Array, as_count, as_numbers
 from mlestruct.structures.batch import Batch, spans
 
@@ -38,14 +38,14 @@ FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of 
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
 BETWEEN = 0.5
 CORRECTIVE = 8  # passes at most over known vertices between calls, while they gain
-WARM = 5  # rounds of joint steps to begin with
+WARM = 5  # rounds before δ follows the gap
 FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
 SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
 NEARLY = 1.0 - 1e-9  # of the way to a vertex, at most
 FREE = ("workers", "engine", "checkpoint")  # settings that change no bit
 
-Step = Literal["auto", "pairwise", "block", "batch", "batch_fixed"]
+Step = Literal["auto", "pairwise", "block"]
 Keep = Literal["best", "last"]
 Names = tuple[str, ...]
 Sums = Callable[[Batch[Any], Array], tuple[Array, Array, Any]]
@@ -101,13 +101,11 @@ class SolverSettings:
 class FrankWolfe(SolverSettings):
     """Minimises a :class:`Dual` through its oracle alone; every round comes with its certificate.
 
-    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets, or plain steps,
-    per ``block`` or of the whole ``batch``, with exact line search; ``batch_fixed`` are the papers'
-    2/(k+2). ``auto`` is pairwise unless memory has too
-    little room for vertices. The papers' own is :class:`BCFW`. ``keep`` says which weights a run
+    ``tol`` is the relative gap to stop at. ``step``: ``pairwise`` on active sets, or plain steps
+    of a ``block`` after the other; ``auto`` is pairwise unless memory has too little room for
+    vertices. The papers' own is :class:`BCFW`. ``keep`` says which weights a run
     returns: those of the best bound (``best``), or the ``last`` ones, as the papers do. ``centre``
-    holds θ near where it was (max-margin: near the best so far), so that questions do not leap;
-    fixed steps have none.
+    holds θ near where it was (max-margin: near the best so far), so that questions do not leap.
 
     ``shards`` fixes what is asked together, so any ``engine`` with any number of ``workers`` gives
     the same bits: ``threads`` (the default of several workers), or another of
@@ -252,17 +250,12 @@ class Asked:
 
 
 class Reply(NamedTuple):
-    """The vertices of a round, the dual objective D(τ), and the gap by the oracle alone.
-
-    ``mass`` is the vertices' Σ|a|·view, ``lag`` the part of the gap that is there because θ is not
-    ∇R*(r).
-    """
+    """The vertices of a round, D(τ), the gap by the oracle alone, and the vertices' Σ|a|·view."""
 
     vertices: Array
     objective: float
     gap: float
     mass: float
-    lag: float
 
 
 class OracleRun:
@@ -353,8 +346,8 @@ class OracleRun:
         # What τ reaches; not the gap less D: where a column is a Unix time R*(r) may be 1e17, and P
         # is lost in it.
         reached = ridge.value(theta) - float(theta @ x.r) + held
-        lag, own = ridge.bracket(theta, x.r), float(weight @ (upper - here + spread))
-        gap, slack = own + lag, float(weight @ (upper - best))
+        own, slack = float(weight @ (upper - here + spread)), float(weight @ (upper - best))
+        gap = own + ridge.bracket(theta, x.r)
         if sums is not None:
             scores = dual.scores(theta)
             log_z, top = sums(batch, scores)[:2]
@@ -368,7 +361,7 @@ class OracleRun:
             self.theta, self.at, self.primal, self.slack = theta, at, own + reached, slack
         if objective < self.value:
             self.tau, self.value = x.tau.copy(), objective
-        return Reply(vertices, objective, gap, float(weight @ mass), lag)
+        return Reply(vertices, objective, gap, float(weight @ mass))
 
     def found(self) -> Found:
         """Return the best so far."""
@@ -417,9 +410,9 @@ class Rounds(OracleRun):
         self.cold, self.step = given[2] is None, solver.step
         entropy, ridge = self.dual.entropy, self.dual.regulariser
         slopes = entropy.a, entropy.b, entropy.mixed.a
-        self.smoothing = Smoothing(tried=any(bool((a < 0).any()) for a in slopes))
+        self.smoothing = Smoothing(any(bool((a < 0).any()) for a in slopes))
         self.sharing: Sharing | None = None
-        if solver.centre and solver.step != "batch_fixed":
+        if solver.centre:
             r = np.zeros(dual.features.d) if self.cold else self.iterate.x.r
             self.centre = Centre.of(
                 self.dual, ridge.weights(r), None if self.margin else self.start
@@ -451,7 +444,7 @@ class Rounds(OracleRun):
             return found
         iterate.activate(cap, sparse)
         if self.margin and self.cold:  # begins at outcomes, which become atoms
-            iterate.scale(self.start, 0, 1.0)
+            iterate.begin(self.start)
         self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
         if self.sharing is not None:
             iterate.more = MORE
@@ -466,12 +459,7 @@ class Rounds(OracleRun):
         vertices = found.vertices
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        warm = number < WARM and not self.margin and self.step in ("pairwise", "block")
-        if warm or self.step == "batch":
-            iterate.jointly(vertices, number, -0.9 if warm else -NEARLY)
-        elif self.step == "batch_fixed":
-            iterate.jointly(vertices, number, 2.0 / (number + 3.0))
-        elif self.step == "block":
+        if self.step == "block":
             iterate.plainly(iterate.all, vertices, iterate.moments(vertices))
         else:
             gained = iterate.towards(iterate.all, vertices, number)
@@ -485,7 +473,7 @@ class Rounds(OracleRun):
             if self.margin:
                 self.centre.at = self.theta
             else:
-                self.centre.follow(iterate, found.lag, found.gap - found.lag, number)
+                self.centre.follow(iterate, number)
             self.centre.hold(iterate)
         self.number += 1
         if self.step == "pairwise" and self.number >= WARM and entropic:
@@ -493,18 +481,18 @@ class Rounds(OracleRun):
 
     def where(self, asked: Asked) -> Tree:
         """Return where a run stands between two rounds."""
-        shared = None if self.sharing is None else self.sharing.tree()
-        return self.tree(), self.smoothing.tree(), self.step, shared, asked.memory()
+        answers = None if self.sharing is None else tuple(self.sharing.answers)
+        return self.tree(), astuple(self.smoothing), self.step, answers, asked.memory()
 
     def go_on(self, tree: Tree, asked: Asked) -> None:
         """Go on from where an earlier run stood."""
-        own, smoothing, self.step, shared, kept = tree
-        self.smoothing.recall(smoothing)
-        if shared is not None:
+        own, smoothing, self.step, answers, kept = tree
+        self.smoothing = Smoothing(*like(smoothing, astuple(self.smoothing)))
+        if answers is not None:
             self.sharing, self.iterate.more = Sharing.of(self.dual.batch), MORE
             if self.sharing is None:
                 raise ValueError("answers of another problem")
-            self.sharing.recall(shared, self.dual.batch)
+            self.sharing.answers = [like(one, self.dual.batch.bias) for one in answers]
         self.recall(own)
         if kept is not None:
             asked.running.remember(kept)

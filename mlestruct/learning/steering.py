@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from mlestruct.structures.batch import Batch
 SHARE, MOST = 0.5, 0.3  # of the gap that is allowed for δ; δ itself at most
 # A round without progress shrinks δ, unless that only raised the gap.
 PROGRESS, SHRINK, GROWTH = 1e-5, 0.5, 1.5
-TRIED, FINER, BACK = 3, 0.3, 1.4  # questions of either kind that are compared
+FINER = 0.1  # of δ at every other question, where some a < 0
 
 
 @dataclass
@@ -26,24 +26,17 @@ class Smoothing:
 
     Slopes there look past coordinates that no vertex has reached yet but that matter little. At an
     optimum δ alone opens a gap of up to δ · Σ|a|·view (a ≥ 0): half of the gap is allowed for it,
-    so that δ at least halves where nothing else is left.
-
-    Where some a < 0 the parts of rare views are shares of one another, and u hides them until δ is
-    below the view itself. So there (``tried``) every other question is asked with a finer δ, and
-    where their bounds are better on average δ falls for good, else it returns towards the rule.
-
-    ``share`` is the δ to ask with. ``gap`` and ``objective`` are the last round's; ``plain`` and
-    ``fine`` sum the bounds of questions asked with δ and with a finer one.
+    so that δ at least halves where nothing else is left. Where some a < 0 the parts of rare views
+    are shares of one another, and u hides them until δ is below the view itself: there every other
+    question (``tried``) is asked with a finer δ. ``share`` is the δ to ask with, ``rule`` that of
+    the others; ``gap`` and ``objective`` are the last round's.
     """
 
     tried: bool
     share: float = 0.0
     rule: float = 0.0
-    factor: float = 1.0
     objective: float = float("inf")
     gap: float = float("inf")
-    plain: float = 0.0
-    fine: float = 0.0
     asked: int = 0
 
     def follow(self, gap: float, mass: float, objective: float) -> None:
@@ -52,31 +45,13 @@ class Smoothing:
         change = SHRINK if stalled else GROWTH
         most = min(change * self.rule, MOST) if self.rule > 0.0 else MOST
         self.rule = min(SHARE * max(gap, 0.0) / max(mass, 1e-300), most)
-        self.objective, self.gap = objective, gap
-        if self.tried:
-            if self.asked % 2:
-                self.fine += gap - objective
-            else:
-                self.plain += gap - objective
-            self.asked += 1
-            if self.asked == 2 * TRIED:
-                better = self.fine < self.plain
-                self.factor = FINER * self.factor if better else min(BACK * self.factor, 1.0)
-                self.plain, self.fine, self.asked = 0.0, 0.0, 0
-        self.share = self.rule * self.factor * (FINER if self.asked % 2 else 1.0)
-
-    def tree(self) -> Tree:
-        return astuple(self)
-
-    def recall(self, tree: Tree) -> None:
-        self.__init__(*tree)  # type: ignore[misc]
+        self.objective, self.gap, self.asked = objective, gap, self.asked + 1
+        self.share = self.rule * (FINER if self.tried and self.asked % 2 else 1.0)
 
 
 EARLY, OFTEN, SELDOM = 50, 10, 50  # κ is renewed every 10 rounds up to the 50th, then every 50
 HELD = 3  # rounds in which c stays: τ has not yet learned to follow θ
-# s = .3 was within a tenth of the best s on grids, chains, matchings, knapsacks, tours, alignments.
-# It falls where θ ≠ ∇R*(r) is more of the certificate than MUCH of the rest, and rises again.
-STIFF, LOOSE, MUCH, LITTLE, FASTER, SLOWER = 0.3, 0.2, 0.5, 0.1, 0.9, 1.1
+STIFF = 0.3  # s was within a tenth of the best on grids, chains, matchings, knapsacks, tours
 LARGER = 100.0  # times the median of ΣΦ²/λ: beyond it κ grows (of 1 to 1,000; words want 100)
 MARGIN = 3.0  # κ / λ without entropy: of .3 to 10 the best on grids, matchings, chains, own solvers
 
@@ -124,14 +99,10 @@ class Centre:
         prior = (own.lam * own.prior + kappa * self.at) / lam
         iterate.regularise(replace(own, lam=lam, prior=prior))
 
-    def follow(self, iterate: Iterate, lag: float, rest: float, number: int) -> None:
-        """After a round c is θ. ``lag``: what θ ≠ ∇R*(r) adds to the ``rest`` of its gap."""
+    def follow(self, iterate: Iterate, number: int) -> None:
+        """After a round c is θ."""
         if number >= HELD:
             self.at = iterate.x.theta.copy()
-            if lag > MUCH * rest:
-                self.scale = max(FASTER * self.scale, LOOSE)
-            elif lag < LITTLE * rest:
-                self.scale = min(SLOWER * self.scale, STIFF)
         if number and number % (OFTEN if number < EARLY else SELDOM) == 0:
             self.curvature = _curvature(iterate.dual, iterate.x.tau)
 
@@ -150,7 +121,6 @@ LAST = 10  # rounds whose answers are remembered: 160 bytes a coordinate at the 
 NEAR = 64  # examples of one structure that share their answers, at most
 PASSES, WORTH = 10, 0.15  # passes a round at most; what the last gains of a round's own steps
 RICH = 4  # passes for as many answers at hand as an example has parts, and at least one
-LONGEST = 32  # rounds left out at most, after one in which not even the first pass gained that
 # Vertices per part, above which an example takes no more of others: a mean needs one more vertex
 # than it has dimensions, and the weight of those that are not needed is slow to go.
 FULL = 2
@@ -164,13 +134,11 @@ class Sharing:
     After a round's own steps every example takes, from the last answers for its kin and itself, the
     vertex that its slopes now ask for, and steps towards it; again while that gains. It costs no
     call. Structures whose data forbid different outcomes differ by their tags, so kin have one
-    polytope. ``pause`` is how many rounds are left out after one that gained little.
+    polytope.
     """
 
     kin: list[Ints]
     answers: list[Array] = field(default_factory=list)
-    wait: int = 0
-    pause: int = 0
 
     @classmethod
     def of(cls, batch: Batch[Any]) -> Sharing | None:
@@ -185,21 +153,15 @@ class Sharing:
     def take(self, iterate: Iterate, vertices: Array, gained: float, number: int) -> None:
         """Step towards others' answers, after steps towards ``vertices`` have ``gained``."""
         self.answers = [*self.answers, vertices][-LAST:]
-        if self.wait:
-            self.wait -= 1
-            return
         dual, x = iterate.dual, iterate.x
         most = FULL * np.diff(dual.batch.offsets)
         at_hand = LAST * sum(len(members) ** 2 for members in self.kin) / dual.batch.size
-        for turn in range(int(np.clip(RICH * at_hand, 1, PASSES))):
+        for _ in range(int(np.clip(RICH * at_hand, 1, PASSES))):
             score = dual.features.potentials(x.theta) + x.smooth + x.rough
             found, gain = self.best(dual.batch, score, x.tau)
             order = np.flatnonzero((gain > 0.0) & (x.known < most))
             if iterate.towards(order, found, number) < WORTH * gained:
-                if turn == 0:
-                    self.wait = self.pause = min(2 * self.pause + 1, LONGEST)
                 return
-            self.pause = 0
 
     def best(self, batch: Batch[Any], score: Array, tau: Array) -> tuple[Array, Array]:
         """Return the known answer that is best for each example, and by how much beyond τ."""
@@ -214,12 +176,3 @@ class Sharing:
             gain[members] = np.take_along_axis(worth, best[:, None], axis=1)[:, 0] - here
             found[place] = rows[best].ravel()
         return found, gain
-
-    def tree(self) -> Tree:
-        return tuple(self.answers), self.wait, self.pause
-
-    def recall(self, tree: Tree, batch: Batch[Any]) -> None:
-        """Go on from where an earlier run left it."""
-        answers, self.wait, self.pause = tree
-        like((self.wait, self.pause), (0, 0))
-        self.answers = [like(one, batch.bias) for one in answers]

@@ -21,7 +21,6 @@ VARIANTS = [
     {"draw": "uniform"},
     {"fixed": True},
     {"average": True},
-    {"centre": True},
 ]
 
 
@@ -83,7 +82,7 @@ def test_every_state_is_certified_and_counts_its_calls(settings, temperature):
     assert state.certificate.objective >= best.objective - best.gap - 1e-9
 
 
-@pytest.mark.parametrize("settings", [{}, {"fixed": True}, {"centre": True}])
+@pytest.mark.parametrize("settings", [{}, {"fixed": True}])
 @pytest.mark.parametrize("lam", [0.01, 1.0])
 def test_a_start_at_vertices_proves_no_more_than_is_true(settings, lam):
     """Steps nearly onto vertices, time and again, leave no logarithm clipped in a certificate."""
@@ -116,7 +115,6 @@ def test_a_run_ended_at_any_pass_goes_on_with_the_same_bits(settings, tmp_path):
         ({"draw": "best"}, "draw is one of"),
         ({"every": 0}, "every"),
         ({"tol": -1.0}, "tol is -1"),
-        ({"fixed": True, "centre": True}, "a centre cannot"),
     ],
 )
 def test_misuse_is_refused(settings, message):

@@ -11,7 +11,7 @@ from mlestruct.learning.frank_wolfe import FrankWolfe
 from mlestruct.oracle import Answer, Solver, resolve
 from tests.frank_wolfe.test_core import REGULARISERS, N, learning, rounds
 
-STEPS = ["pairwise", "block", "batch", "batch_fixed"]
+STEPS = ["pairwise", "block"]
 
 
 def proven_again(dual, oracle, state):

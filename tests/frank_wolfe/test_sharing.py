@@ -93,10 +93,3 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path):
         assert (after.theta == whole.theta).all()
         assert (after.tau == whole.tau).all()
         assert after.certificate == whole.certificate
-
-
-@pytest.mark.parametrize("tree", [((), "1", 0), ((np.zeros(3),), 0, 0), ((), 0, None)])
-def test_what_no_run_left_is_refused(tree):
-    dual, *_ = knapsacks(0, [20] * 3)
-    with pytest.raises(ValueError, match="expected"):
-        Sharing.of(dual.batch).recall(tree, dual.batch)

@@ -121,12 +121,10 @@ def test_no_cut_fit_is_worse_than_weights_of_0_nor_has_them(case):
 
 
 OTHERS = {
-    "fixed steps": partial(FrankWolfe, step="batch_fixed"),
     "no centre": partial(FrankWolfe, centre=False),
     "BCFW, fixed": partial(ms.BCFW, fixed=True),
     "BCFW, average": partial(ms.BCFW, average=True),
     "BCFW": ms.BCFW,
-    "BCFW, centre": partial(ms.BCFW, centre=True),
 }
 
 

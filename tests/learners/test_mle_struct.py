@@ -117,7 +117,7 @@ def test_a_certificate_bounds_any_pair():
     assert certificate(dual, oracle, np.ones(D), tau).gap == np.inf
 
 
-@pytest.mark.parametrize("step", ["pairwise", "block", "batch"])
+@pytest.mark.parametrize("step", ["pairwise", "block"])
 @pytest.mark.parametrize("learner", [mle_struct, ssvm])
 def test_the_objective_never_rises_whoever_answers(step, learner):
     """Stale answers, sequential exact steps: monotone, and the same bits for 1, 2 and 3 workers."""

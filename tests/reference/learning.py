@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 
 from mlestruct.features import Dense
 from mlestruct.learners import ssvm
@@ -66,12 +67,12 @@ def mle_dual(inputs: Fields, expected: Fields) -> Iterator[Got]:
 
 
 def first_step(inputs: Fields, expected: Fields) -> Iterator[Got]:
-    """One exact batch step from uniform tables, by the core itself."""
+    """One exact batch step from uniform tables."""
     batch, features, lam = labelled(inputs)
     dual = learning_dual(batch, features, 1.0, lam)
     oracle = oracle_for(batch)
-    solver = FrankWolfe(step="batch", rounds=1, tol=0.0, centre=False, keep="last")
-    first, second = run(solver, dual, oracle)
+    solver = FrankWolfe(rounds=0, tol=0.0, centre=False, keep="last")
+    (first,) = run(solver, dual, oracle)
     tau, theta, proof = first.tau.copy(), first.theta.copy(), first.certificate
     vertices, _ = oracle.many(batch, dual.scores(theta) + dual.entropy.grad(tau))
     change = vertices - tau
@@ -84,9 +85,10 @@ def first_step(inputs: Fields, expected: Fields) -> Iterator[Got]:
             [batch.structure(m).decode(vertices[batch.coordinates(m)]) for m in range(len(batch))],
         )
         yield Got(("gap",), proof.gap)
-        gamma = float(change @ (second.tau - tau) / (change @ change))
-        yield Got(("gamma_linesearch",), gamma)
-        yield Got(("f_after",), second.certificate.objective)
+        how = {"bounds": (0.0, 1.0), "options": {"xatol": 1e-12}}
+        best = minimize_scalar(lambda at: dual.value(tau + at * change), **how)
+        yield Got(("gamma_linesearch",), best.x)
+        yield Got(("f_after",), best.fun)
         yield Got(("loglik_at_theta0",), log_likelihood(batch, features, lam, theta))
 
     yield from _asked(expected, items())
