@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from mlestruct.features.base import as_features as as_features
     from mlestruct.features.pairs import Pairs as Pairs
     from mlestruct.features.pairs import Question as Question
+    from mlestruct.features.tied import Shared as Shared
     from mlestruct.features.tied import Tied as Tied
     from mlestruct.features.tied import per_table as per_table
-    from mlestruct.features.weighed import Shared as Shared
 
 __getattr__, __all__ = lazily(__name__)

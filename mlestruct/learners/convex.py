@@ -15,7 +15,7 @@ import numpy as np
 
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
-from mlestruct.features.weighed import weighed
+from mlestruct.features.tied import weighed
 from mlestruct.inference.choose import Reweighted, Route
 from mlestruct.inference.routine import Routine, routine
 from mlestruct.learners.base import Learns, Start, check_problem, ridge_of

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mlestruct.engine import engine_of
 from mlestruct.features import Features
-from mlestruct.features.weighed import weighed
+from mlestruct.features.tied import weighed
 from mlestruct.inference.choose import DEFAULT, Inference, Propagation, Summed
 from mlestruct.inference.elimination import MEMORY
 from mlestruct.inference.exact import ExactSums

@@ -258,7 +258,7 @@ class Structure:
     def convex(self, counting: Array) -> bool:
         """A sufficient condition for −H to be convex on the polytope (Heskes)."""
         counting = as_numbers(counting, "counting")
-        from mlestruct.structures.concavity import payments
+        from mlestruct.structures.spanning_trees import payments
 
         return payments(counting, self.views().over) is not None
 

@@ -27,7 +27,13 @@ from mlestruct.structures.base import (
     refuse_many,
     table_views,
 )
-from mlestruct.structures.concavity import acyclic, in_forest_polytope, payments, shared
+from mlestruct.structures.spanning_trees import (
+    acyclic,
+    in_forest_polytope,
+    payments,
+    rooted_appearance,
+    shared,
+)
 
 
 def end_to_end(scopes: Iterable[Sequence[int]] | Ints) -> tuple[Ints, Ints]:
@@ -346,8 +352,6 @@ class FactorGraph(TableStructure):
     @cached_property
     def _rooted(self) -> Array:
         """How often each edge is in a spanning tree with this end nearer the root, for both."""
-        from mlestruct.structures.spanning_trees import rooted_appearance
-
         return rooted_appearance(self.n_nodes, self.scope.reshape(-1, 2))
 
     def _of_forests(self, counting: Array) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 import mlestruct as ms
 from mlestruct.families.fitting.implicit import coefficients
 from mlestruct.features import per_table
-from mlestruct.features.weighed import Weighed
+from mlestruct.features.tied import Weighed
 from mlestruct.learners import LEARNERS
 from papers._run import Row, Setting
 from papers.fitting.digits import FIRST, THESIS, both, inked, load

@@ -19,8 +19,7 @@ from mlestruct.oracle import (
     resolve,
 )
 from mlestruct.oracle.protocol import innermost
-from mlestruct.structures.concavity import in_forest_polytope
-from mlestruct.structures.spanning_trees import edge_appearance
+from mlestruct.structures.spanning_trees import edge_appearance, in_forest_polytope
 from mlestruct.testing import check_oracle, vertices
 from tests.listing import BruteForce
 
