@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7685, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7666, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
         4119,

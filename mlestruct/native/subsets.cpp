@@ -1,68 +1,45 @@
 // Matchings by dynamic programming over subsets of nodes.
 //
-// Tables hold a number for every subset, by the bits of its members. Arrays have a margin of one
-// Row on both sides, as Rows are read that lie half outside: what is outside is selected away.
+// Tables hold a number for every subset, by the bits of its members.
 #include "subsets.h"
 
 #include "lanes.h"
 
 namespace {
 
-double *table_of(Arena *arena, int64_t size) {
-    double *made = arena->array<double>(size + 2 * EIGHT, 0.0);
-    return made ? made + EIGHT : nullptr;
-}
-
 // to += weight * source
-void add_more(double *__restrict to, const double *__restrict source, double weight, int64_t size) {
+INLINE void add_more(double *__restrict to, const double *__restrict source, double weight,
+                     int64_t size) {
     for (int64_t k = 0; k < size; ++k) to[k] += weight * source[k];
-}
-
-// Lanes of sets below `size` with the bit `half`, or without it.
-INLINE Row lanes_of(int64_t size, int64_t half, bool with) {
-    double chosen[EIGHT];
-    for (int64_t k = 0; k < EIGHT; ++k)
-        chosen[k] = k < size && ((k & half) != 0) == with ? 1.0 : 0.0;
-    return load(chosen);
 }
 
 // Every set with j gets `weight` times what the set without it has.
 void take(const double *source, double *to, int64_t j, double weight, int64_t size) {
     const int64_t half = int64_t{1} << j;
-    if (half < EIGHT) {
-        const Row zero = row_of(0.0);
-        const Bits chosen = lanes_of(size, half, true) > zero;
-        for (int64_t k = 0; k < size; k += EIGHT)
-            store(to + k, load(to + k) + weight * select(chosen, load(source + k - half), zero));
-        return;
-    }
     for (int64_t low = 0; low < size; low += 2 * half)
         add_more(to + low + half, source + low, weight, half);
 }
 
 // Every set without j gets `weight` times what the set with it has; return the sum, over sets
 // without j, of `without` there times what the set with j has.
-double give(const double *source, double *to, const double *without, int64_t j, double weight,
-            int64_t size) {
+double give(const double *__restrict source, double *__restrict to,
+            const double *__restrict without, int64_t j, double weight, int64_t size) {
     const int64_t half = int64_t{1} << j;
     Row total = row_of(0.0);
-    if (half < EIGHT) {
-        const Row zero = row_of(0.0);
-        const Bits chosen = lanes_of(size, half, false) > zero;
-        for (int64_t k = 0; k < size; k += EIGHT) {
-            const Row had = select(chosen, load(source + k + half), zero);
-            store(to + k, load(to + k) + weight * had);
-            total = add_product(total, select(chosen, load(without + k), zero), had);
-        }
-        return sum(total);
-    }
-    for (int64_t low = 0; low < size; low += 2 * half)
-        for (int64_t k = low; k < low + half; k += EIGHT) {
+    double rest = 0.0;
+    for (int64_t low = 0; low < size; low += 2 * half) {
+        int64_t k = low;
+        for (; k + EIGHT <= low + half; k += EIGHT) {
             const Row had = load(source + k + half);
             store(to + k, load(to + k) + weight * had);
             total = add_product(total, load(without + k), had);
         }
-    return sum(total);
+        for (; k < low + half; ++k) {
+            to[k] += weight * source[k + half];
+            rest += without[k] * source[k + half];
+        }
+    }
+    return sum(total) + rest;
 }
 
 // The weight of all places that are not in a set, for every set.
@@ -129,8 +106,8 @@ void clear(double *values, int64_t size) {
 status sum_sets_by_items(const place_weights *given, double *z, double *tau) {
     const int64_t items = given->items, places = given->places, size = int64_t{1} << places;
     Arena arena;
-    double *before = table_of(&arena, (items + 1) * size);
-    double *after = table_of(&arena, size), *fresh = table_of(&arena, size);
+    double *before = arena.array<double>((items + 1) * size);
+    double *after = arena.array<double>(size), *fresh = arena.array<double>(size);
     if (arena.failed) return NO_MEMORY;
     clear(tau, given->count * items * places);
     for (int64_t m = 0; m < given->count; ++m) {
@@ -182,7 +159,7 @@ status sum_pairs(int64_t count, int64_t n, const double *weight, const double *a
                  double *tau) {
     const int64_t size = int64_t{1} << n;
     Arena arena;
-    double *inside = table_of(&arena, size), *outside = table_of(&arena, size);
+    double *inside = arena.array<double>(size), *outside = arena.array<double>(size);
     if (arena.failed) return NO_MEMORY;
     clear(tau, count * n * n);
     for (int64_t m = 0; m < count; ++m, weight += n * n, alone += n, tau += n * n) {
