@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5526,
+        5507,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2342, r"mlestruct/estimators/"),

@@ -6,7 +6,6 @@ Commands, the page and the report ask the same object.
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -194,13 +193,10 @@ class Office:
         return paired(tables, self.named("people"), self.settings)
 
     @cached_property
-    def offered(self) -> dict[str, list[list[Any]]]:
-        """By column, what probably means no answer, and how many gave it."""
-        found, people = {}, self.tables["people"]
-        for name in self.settings.asked:
-            counts = Counter(map(written, people.listed(name)))
-            found[name] = [[value, counts[value]] for value in role_of(people[name])[1]]
-        return {name: codes for name, codes in found.items() if codes}
+    def offered(self) -> dict[str, list[Any]]:
+        """By column, what probably means no answer."""
+        people = self.tables["people"]
+        return {name: role_of(people[name])[1] for name in self.settings.asked}
 
     @cached_property
     def _cohort_of(self) -> list[Any]:

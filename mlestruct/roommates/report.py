@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ from mlestruct.storage.files import fresh
 HERE = Path(__file__).parent
 STYLE = (HERE / "style.css").read_text("utf-8")
 EACH = 10  # most probable partners of everybody in probabilities.csv
-REASONS, SLIGHT = 2, 0.05  # answers named for and against a pair; |log odds| not worth a word
+REASONS, SLIGHT = 4, 0.05  # answers named for or against a pair; |log odds| not worth a word
 TOP = 3  # answers named on top
 FAR = 20.0  # |log factor| beyond which a factor says nothing more
 BASELINES = ("random", "logistic")
@@ -124,9 +124,8 @@ class Report:
     def headline(self) -> list[str]:
         """How many people, how good the plan is, and what matters most: a line each."""
         alone = len(self.plan.singles)
-        key = ("nobody alone", "one alone")[alone] if alone < 2 else "some alone"
-        pairs, left = len(self.plan.pairs), words(key, count=alone)
-        whose = words("people", people=2 * pairs + alone, pairs=pairs, alone=left)
+        pairs = len(self.plan.pairs)
+        whose = words("people", people=2 * pairs + alone, pairs=pairs, alone=alone or "nobody")
         found = self.evaluation
         good = words("untested") if found is None else picks(found)
         good = f"{found.count()}. {good}" if found and found.learned else good
@@ -175,11 +174,8 @@ class Report:
 
     def _pair(self, pair: Pair) -> Json:
         why = self.model.explain(self.plan, pair.a, pair.b, protected=self.protected)
-        told = [
-            f"{words(side)}: {reason(part, self.questions)}"
-            for side, sign in (("for", 1.0), ("against", -1.0))
-            for part in _largest(why.contributions, sign)
-        ]
+        sure = [part for part in why.contributions if abs(part.contribution) > SLIGHT]
+        told = [reason(part, self.questions) for part in sure[:REASONS]]
         if abs(why.withheld) > SLIGHT:
             told.append(words("protected sum", factor=number(exp(why.withheld))))
         title = f"{self.shown(pair.a)} + {self.shown(pair.b)}"
@@ -272,11 +268,6 @@ def reason(part: Contribution, questions: Mapping[str, str]) -> str:
         a, b = (words("no answer") if x is None else x for x in (part.answer_a, part.answer_b))
         answers = words("they say", a=a, b=b, column=column)
     return words("for it", answers=answers, factor=factor)
-
-
-def _largest(parts: Sequence[Contribution], sign: float) -> list[Contribution]:
-    chosen = [part for part in parts if sign * part.contribution > SLIGHT]
-    return sorted(chosen, key=lambda part: -abs(part.contribution))[:REASONS]
 
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # as OWASP lists them

@@ -6,10 +6,7 @@ FILE = "roommates.toml"  # of a project
 
 REPORT = {
     # the lines on top
-    "people": "{people} people in {pairs} pairs; {alone}.",
-    "nobody alone": "nobody is left without a partner",
-    "one alone": "one person has no partner",
-    "some alone": "{count} people have no partner",
+    "people": "{people} people in {pairs} pairs; {alone} without a partner.",
     "picks": (
         "Shown a pair that came about and one that did not, the model picks the right one "
         "{model} times in 100. {others}. {told}"
@@ -30,8 +27,6 @@ REPORT = {
     "they say": "{a} and {b} on {column}",
     "no answer": "no answer",
     "for it": "{answers}: {factor} times as likely",
-    "for": "for",
-    "against": "against",
     "protected sum": "protected answers together: {factor} times as likely",
 }
 
