@@ -335,13 +335,6 @@ class RoommateModel(Estimator):
         return {name: listed(codes) for name, codes in given.items()}
 
     @property
-    def roles_(self) -> dict[str, str]:
-        """Every column that is used, and as what."""
-        roles = {self.id: "id"} | ({} if self.cohort is None else {self.cohort: "cohort"})
-        roles |= dict.fromkeys(listed(self.same), "same")
-        return roles | {answers.column: answers.role for answers in self.questions_}
-
-    @property
     def protected_(self) -> list[str]:
         """The columns that explanations do not itemise."""
         asked = [answers.column for answers in self.questions_]
@@ -418,18 +411,15 @@ class RoommateModel(Estimator):
                 given = rooms_of(table(rooms, ["room"]), read, self._groups, fixed or {})
             alone = [*forbid, *refused_by(read, consent)]
             plan = Plan.of(self, read, alone, require, given)
-            self.refuse_crossed(plan, mix)
+            agreed = {one.column: one for one in self.agreed_}
+            columns = [*dict.fromkeys((*read.table.names, *agreed))]
+            for name in (*roles_of(columns, {"mix": mix}, ()), *fitting(columns, self.mix)):
+                agreed.pop(name, None)
+            refuse_crossed(agreed.values(), read.table, plan.twos)
             if np.isfinite(limits.left()):
                 for pairing in plan.pairings:
                     _ = pairing.beliefs
         return plan
-
-    def refuse_crossed(self, plan: Plan, mix: Names = ()) -> None:
-        """Raise a ValueError if a plan's homes differ where (nearly) all observed pairs agree."""
-        agreed, people = self.agreed_, plan.people.table
-        columns = [*dict.fromkeys((*people.names, *(one.column for one in agreed)))]
-        mixed = {*roles_of(columns, {"mix": mix}, ()), *fitting(columns, self.mix)}
-        refuse_crossed([one for one in agreed if one.column not in mixed], people, plan.twos)
 
     def probabilities(
         self,

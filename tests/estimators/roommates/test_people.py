@@ -50,7 +50,10 @@ def test_settings() -> None:
 def test_a_name_beats_a_pattern_and_the_rest_is_ignored_in_words() -> None:
     people = four(q1=[1, 1, 2, 3], q2=[0, 1, 1, 0], q3=[5, 5, 5, 5], essay=list("abcd"))
     model = RoommateModel(ordinal="q*", binary="q2", ignore="essay").fit(people, [(1, 2), (3, 4)])
-    assert model.roles_ == {"id": "id", "q1": "ordinal", "q2": "binary"}
+    assert [(own.column, own.role) for own in model.questions_] == [
+        ("q1", "ordinal"),
+        ("q2", "binary"),
+    ]
     assert "ignored: tidy, essay" in model.notes_
     assert "all answers alike, so not used: q3" in model.notes_
     assert model.names() == ["q1 |difference|", "q2 same"]
