@@ -17,7 +17,7 @@ from mlestruct import Batch, limits
 from mlestruct.errors import DataWarning, outside, refuse_removed
 from mlestruct.estimators.base import Estimator
 from mlestruct.estimators.examples import Given
-from mlestruct.features import Pairs, Question
+from mlestruct.features import Pairs
 from mlestruct.inference.sandwich import PAIRS, Sandwich
 from mlestruct.learners import Found, mle_struct
 from mlestruct.learning.loop import AnyCheckpoint
@@ -65,6 +65,7 @@ ALLOWED = {
     "larger": ("refuse", "leave_out"),
     "unknown": ("refuse", "neutral"),
 }
+OTHER = "{} is {!r} or {!r}, not {!r}"
 LIMIT = "this surrogate's limit: what it would learn from unlimited data, not the true weights"
 INDEPENDENT = "groups are so large that pairs are nearly independent of each other"
 GIVEN = ("learner", "penalty", "l1", "bounds", "oracle", "solver")  # settings that stay as they are
@@ -156,7 +157,7 @@ class RoommateModel(Estimator):
         model of the last round. After ``max_seconds`` the best weights so far are kept, with a
         looser certificate and rougher errors.
         """
-        with limits.limited(max_seconds, type(self).__name__, self.max_seconds):
+        with limits.limited(max_seconds, type(self).__name__, self.max_seconds) as limit:
             model = copy.copy(self)
             learn: Any = super(RoommateModel, model).fit
             vars(model).pop("_found", None)
@@ -172,7 +173,7 @@ class RoommateModel(Estimator):
                     back = partial(model._look_back, given, vars(model).pop("_found").tau)
                     vars(self).update(vars(model), alpha=self.alpha, _back=back)
             if self._short or not self.alpha_scores_:  # else the choice of alpha was cut short
-                limits.told()
+                limit.hit = False
         return self
 
     def _sampled(self, people: Any, pairs: Any) -> Given:
@@ -180,8 +181,9 @@ class RoommateModel(Estimator):
         for name in GIVEN:
             if getattr(self, name) != self._defaults()[name]:
                 raise ValueError(f"{name}= is not for room-mates, which learn by mle_struct")
-        for name in ALLOWED:
-            _refuse_other(name, getattr(self, name))
+        for name, allowed in ALLOWED.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(OTHER.format(name, *allowed, getattr(self, name)))
         if listed(self.room) and listed(self.partner):
             raise ValueError("who shares is said by room= or by partner=, not by both")
         if isinstance(self.partners, str) or len(self.partners) < 2:
@@ -192,7 +194,9 @@ class RoommateModel(Estimator):
         roles = roles_of(given.names, {role: getattr(self, role) for role in ROLES}, taken)
         roles_of(given.names, {"protected": self.protected}, ())  # refuses names of no column
         codes = self._codes([name for name, role in roles.items() if role != "ignore"])
-        idle, given = idle_codes(given, codes), given.respelled(codes)
+        idle = list[str]()
+        if codes:
+            idle, given = idle_codes(given, codes), given.respelled(codes)
         known, notes, faults, odd = survey(given, taken, roles, ids_of(given, self.id))
         everybody = People.read(given, self.id, self._groups, known, self.missing, faults=faults)
         observed = read_pairs(pairs, everybody, self._sharing)
@@ -247,13 +251,10 @@ class RoommateModel(Estimator):
         for hall in X:
             own = hall.people.codes[hall.group.members]
             codes.append(np.pad(own, ((0, len(own) % 2), (0, 0)), constant_values=-1))
-        return Pairs.of(batch, codes, self._asked(np.concatenate(codes)))
-
-    def _asked(self, codes: Ints) -> list[Question]:
-        """The questions; with a level for missing and unknown answers where somebody gave one."""
-        last = codes.max(axis=0, initial=-1)
+        last = np.concatenate(codes).max(axis=0, initial=-1)  # of a missing or unknown answer?
         both = zip(self.questions_, last, strict=True)
-        return [own.question(self.answers, code == len(own.levels)) for own, code in both]
+        asked = [own.question(self.answers, code == len(own.levels)) for own, code in both]
+        return Pairs.of(batch, codes, asked)
 
     def features(self, batch: Batch[Any], X: Sequence[Hall]) -> Pairs:
         """The same but for what all perfect matchings have."""
@@ -353,7 +354,8 @@ class RoommateModel(Estimator):
     def _read(self, people: Any, unknown: Unknown | None = None) -> People:
         self._check_fitted()
         rule = self.unknown if unknown is None else unknown
-        _refuse_other("unknown", rule)
+        if rule not in ALLOWED["unknown"]:
+            raise ValueError(OTHER.format("unknown", *ALLOWED["unknown"], rule))
         codes = self._codes([own.column for own in self.questions_])
         given = table(people, [self.id, *self._groups]).respelled(codes)
         return People.read(given, self.id, self._groups, self.questions_, self.missing, rule)
@@ -369,8 +371,9 @@ class RoommateModel(Estimator):
         """A group to pair up, under rules."""
         from mlestruct.roommates.pairing import Pairing, worths
 
-        codes = people.codes[group.members]
-        found = worths(self._asked(codes), codes, self.coef_)
+        hall = [Hall(people, group)]
+        asked = self._pairs(Batch.of(self.structures(hall), count=1), hall).questions
+        found = worths(asked, people.codes[group.members], self.coef_)
         return Pairing.of(people, group, found, self._inference(), **rules)
 
     def assign(
@@ -580,8 +583,3 @@ def contrasts_of(asked: Sequence[Answers], indicators: bool) -> list[tuple[str, 
             row[own] = part
             found.append((answers.column, Named(name, row)))
     return found
-
-
-def _refuse_other(name: str, given: Any) -> None:
-    if given not in ALLOWED[name]:
-        raise ValueError(f"{name} is {' or '.join(map(repr, ALLOWED[name]))}, not {given!r}")
