@@ -25,7 +25,6 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "engine='processes'": "engine='dask' works in processes of this machine, or on a cluster",
     "mlestruct.engine.Processes": "mlestruct.engine.Dask works in processes, with timeout=",
     "mlestruct.learners.streamed": "engine='dask' shares out what a fit needs over workers",
-    "mlestruct.data.routes": "draw paths by Paths(arcs, source, sink) and sampling.sampler",
     "mlestruct.data.Stored": "engine='dask' shares out what a fit needs over workers",
     "Learner.states": "fit(batch, features, told=function) calls the function after every round",
     "FrankWolfe.run": "solve(dual, oracle, told=function) calls the function after every round",

@@ -71,7 +71,6 @@ MODULES = [
     "mlestruct.roommates.RoommateSummary",
     "mlestruct.roommates.PairContrast",
     "mlestruct.roommates.WhatIf",
-    "mlestruct.data.routes",
     "mlestruct.inference.exact.count_matchings",
 ]
 

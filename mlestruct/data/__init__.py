@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from mlestruct.data.examples import Examples as Examples
     from mlestruct.data.examples import grids as grids
     from mlestruct.data.examples import landmarks as landmarks
+    from mlestruct.data.examples import routes as routes
     from mlestruct.data.examples import sequences as sequences
     from mlestruct.roommates.students import Roommates as Roommates
     from mlestruct.roommates.students import Taste as Taste

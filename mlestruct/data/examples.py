@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mlestruct.inference.sampling import sample
 from mlestruct.structures.base import as_count
+from mlestruct.structures.graph import grid_edges
+from mlestruct.structures.networks import Paths
 
 Split = tuple["Examples", "Examples", "Examples"]
 
@@ -75,6 +78,23 @@ def sequences(
         X.append(centre[labels] + rng.standard_normal((length, d)))
         y.append(np.array(labels))
     return _split(Examples(X, y), sizes)
+
+
+def routes(
+    sizes: tuple[int, int, int] = (100, 30, 60), side: int = 6, d: int = 5, seed: int = 0
+) -> tuple[Paths, Split]:
+    """Routes through a side × side street lattice, right and down only: (structure, splits).
+
+    Each street has d features (length, climb, …); a traveller takes the path with the best sum of
+    weighted features and a Gumbel-distributed taste per path: exactly the path model, weights
+    −1, −.8, −.6, … times 1.
+    """
+    side, d = as_count(side, "side", least=2), as_count(d, "d", least=1)
+    rng, weights = np.random.default_rng(seed), -1.0 + 0.2 * np.arange(d)
+    paths = Paths(np.concatenate(grid_edges(side, side)[1:]), 0, side * side - 1)
+    X = [rng.random((paths.size, d)) for _ in range(sum(sizes))]
+    y = [sample(paths, features @ weights, 1, rng).outcomes()[0] for features in X]
+    return paths, _split(Examples(X, y), sizes)
 
 
 def grids(

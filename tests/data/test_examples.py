@@ -37,6 +37,18 @@ def test_grids_are_pictures_with_flipped_pixels_of_any_size():
     assert same > 0.9  # smooth: what a grid model can use
 
 
+def test_routes_are_paths_that_prefer_cheap_streets():
+    paths, (train, _, _) = data.routes(sizes=(200, 0, 0), side=6)
+    taken, all_streets = [], []
+    for features, route in zip(train.X, train.y, strict=True):
+        assert paths.contains(paths.encode(route))
+        taken.append(features[route].mean(axis=0))
+        all_streets.append(features.mean(axis=0))
+    saved = np.mean(all_streets, axis=0) - np.mean(taken, axis=0)
+    assert (saved > 0).all()
+    assert (np.diff(saved) < 0).all()  # the weights fall from −1 to −.2
+
+
 @pytest.mark.parametrize("make", [data.landmarks, data.sequences, data.grids])
 def test_a_seed_is_a_data_set(make):
     first, again, other = (make(sizes=(2, 0, 0), seed=seed)[0] for seed in (7, 7, 8))
