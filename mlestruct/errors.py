@@ -17,6 +17,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.features.with_intercept": "append a column of ones to the array",
     "StructuredModel(sense=)": "oracle=Solver(solve, sense='min') minimises, from mlestruct.oracle",
     "Estimator(one_standard_error=)": "GridSearchCV(refit=function) of scikit-learn has any rule",
+    "Estimator(scoring=)": "GridSearchCV(scoring=) of scikit-learn takes any function",
     "Estimator(class_weight=)": "fit(node_weight=) takes scikit-learn's compute_sample_weight",
     "StructuredModel(feature_map=)": "an example may be a mapping with its 'features'",
     "RoommateModel(extra=)": "StructuredModel(structure=Matching(n)) takes features of your own",

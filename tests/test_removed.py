@@ -35,6 +35,7 @@ USES = {
     "mlestruct.engine.Maker": lambda: importlib.import_module("mlestruct.engine").Maker,
     "StructuredModel(sense=)": lambda: ms.StructuredModel(sense="min"),
     "Estimator(one_standard_error=)": lambda: ms.MatchingModel(one_standard_error=True),
+    "Estimator(scoring=)": lambda: ms.GraphModel(scoring="luck"),
     "Estimator(class_weight=)": lambda: ms.GraphModel(class_weight="balanced"),
     "StructuredModel(feature_map=)": lambda: ms.StructuredModel(feature_map=len),
     "RoommateModel(extra=)": lambda: ms.RoommateModel(extra={}),

@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5516,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2342, r"mlestruct/estimators/"),
+    "estimators": (2311, r"mlestruct/estimators/"),
     "families": (1750, r"mlestruct/families/"),
-    "extras": (1588, r"mlestruct/"),
+    "extras": (1589, r"mlestruct/"),
 }
-RAW = {"tests": 33624, "benchmarks": 7727}  # all lines, blank ones and comments included
+RAW = {"tests": 33596, "benchmarks": 7727}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mlestruct import limits
 from mlestruct.errors import ConvergenceWarning, Unserved, refuse_removed
@@ -57,9 +57,9 @@ class Estimator(Trainable):
     own, ``partial(camel, start="empirical")``. ``rho`` reweights its entropy.
     ``alpha`` is λ of (λ/2)‖θ‖² against the SUM over examples. Of several, the best mean score
     chooses: on ``validation``, or on a share ``held_out`` of the examples, drawn by
-    ``random_state``, or on ``folds`` in turn, and then all examples are learned from. ``scoring``
-    is ``log_likelihood`` (the default where the learner has one), ``parts_right``, or a function
-    (model, X, y).
+    ``random_state``, or on ``folds`` in turn, and then all examples are learned from. The score is
+    the log-likelihood, or the share of parts right where the learner has none; a search of
+    scikit-learn takes any other.
     ``penalty`` says what that λ is on: ``raw``, the weights of the columns as they are given, or
     ``standardised``, of columns divided by their root mean squares, whatever their units are (of
     perfect matchings without what their rows and columns add to every outcome alike, such as the
@@ -82,15 +82,6 @@ class Estimator(Trainable):
     :class:`ConvergenceWarning` says why), ``scale_`` (what the penalty takes every weight times:
     1, or its column's root mean square). A ``fit`` that fails leaves the estimator as it was.
     """
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
-        """The names of the columns, where the examples learned from were frames."""
-        if self._columns is None or not hasattr(self, "coef_"):
-            raise AttributeError(
-                "feature_names_in_: no frames with named columns were learned from"
-            )
-        return np.array(self._columns, dtype=object)
 
     def predict(self, X: Sequence[Any], decision: Decision = "map") -> list[Any]:
         """The most probable outcome, or (``expected``) the one with most parts expected right.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,39 +14,11 @@ from mlestruct.structures.batch import Batch, Partial, pinned
 
 LIKELIHOODS = ("mle_struct", "exact_mle")
 
-Scoring = str | Callable[[Any, Sequence[Any], Sequence[Any]], float] | None
-NAMED = {"log_likelihood": "log-likelihood", "parts_right": "share of parts right"}
-
-
-def scored_by(model: Any) -> tuple[Any, str]:
-    """The name or function to score with, and words for it.
-
-    By default the log-likelihood, of which alpha is a part; learners without one: parts right.
-    """
-    scoring, likely = model.scoring, model._learner(model.alpha_).name in LIKELIHOODS
-    if callable(scoring):
-        return scoring, getattr(scoring, "__name__", "score of your own")
-    if scoring is None:
-        scoring = "log_likelihood" if likely else "parts_right"
-    if scoring not in NAMED or (scoring == "log_likelihood" and not likely):
-        raise ValueError(
-            f"scoring is {scoring!r}; it is parts_right, a function, or log_likelihood where the "
-            f"learner has one, as {' and '.join(LIKELIHOODS)} have"
-        )
-    return scoring, NAMED[scoring]
-
 
 def judged(model: Any, given: Given) -> Array:
-    """A score for each example, or one for all of them by a function of the user's."""
-    (how, _), X, y = scored_by(model), given.X, given.outcomes
-    if callable(how):
-        score = as_numbers(how(model, [model.as_given(x) for x in X], y), "what scoring returns")
-        if score.size != 1 or np.isnan(score).any():
-            raise ValueError(
-                f"scoring returns {score.tolist()}; expected one number, the larger the better"
-            )
-        return score.reshape(1)
-    if how == "parts_right":
+    """A score for each example: the log-likelihood, of which alpha is a part, or parts right."""
+    X, y = given.X, given.outcomes
+    if model._learner(model.alpha_).name not in LIKELIHOODS:
         return np.array([model.score([one], [other]) for one, other in zip(X, y, strict=True)])
     batch, scores = model._scored(model._given(X, y), y)
     if not batch.partly:
@@ -70,7 +42,9 @@ def _likelihoods(model: Any, batch: Batch[Any], scores: Array, X: Sequence[Any])
 
 def how_chosen(model: Any, alphas: Array) -> str:
     """In words, how a fitted model's alpha was chosen among these."""
-    how = f"alpha was chosen by the mean {scored_by(model)[1]} of examples not learned from"
+    likely = model._learner(model.alpha_).name in LIKELIHOODS
+    what = "log-likelihood" if likely else "share of parts right"
+    how = f"alpha was chosen by the mean {what} of examples not learned from"
     how += f", in {model.folds} folds" if model.folds is not None else ""
     ends = {alphas.max(): "largest", alphas.min(): "smallest"}
     return how + (f"; it is the {ends[model.alpha_]} tried" if model.alpha_ in ends else "")

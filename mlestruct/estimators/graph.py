@@ -86,9 +86,6 @@ class GraphModel(Labelled):
         """One example as a graph."""
         return graph_of(x)
 
-    def as_given(self, x: Any) -> Any:
-        return x.given if isinstance(x, Example) and x.kept is None else x
-
     def prepare(self, given: Given) -> Given:
         """The labels, and the names of the features."""
         if self.tables not in get_args(Table):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mlestruct.engine import Engine
 from mlestruct.errors import not_fitted, refuse_removed
-from mlestruct.estimators.choosing import Scoring, held_out, how_chosen, judged
+from mlestruct.estimators.choosing import held_out, how_chosen, judged
 from mlestruct.estimators.convergence import warn_short
 from mlestruct.estimators.examples import Columns, Given, given_of
 from mlestruct.features import Dense, Features, as_features
@@ -141,7 +141,6 @@ class Trainable(Parameters):
     workers: int = 1
     engine: Engine | str | None = None
     held_out: float = 0.25
-    scoring: Scoring = None
     folds: int | None = None
     random_state: int | np.random.Generator | None = 0
     progress: bool | None = None
@@ -207,10 +206,6 @@ class Trainable(Parameters):
     def features(self, batch: Batch[Any], X: Sequence[Any]) -> Features:
         """The features of every example, aligned with the batch's coordinates."""
         return as_features(batch, list(X))
-
-    def as_given(self, x: Any) -> Any:
-        """An example that ``taken`` listed, as the user gave it."""
-        return x
 
     def encode(self, X: Sequence[Any], y: Sequence[Any]) -> list[Any]:
         """A user's outcomes as the structures' outcomes."""

@@ -7,6 +7,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct import data
+from mlestruct.estimators.choosing import held_out
 from mlestruct.inference.exact import exact, outcomes
 
 
@@ -68,10 +69,12 @@ def test_log_likelihood_of_an_own_oracle_is_bounded_by_its_best_answer(rng):
 def test_alpha_is_chosen_on_validation(matched):
     train, valid, _ = matched
     alphas = (0.1, 100.0)
-    settings = {"alpha": alphas, "scoring": "parts_right"}
-    model = ms.MatchingModel(**settings).fit(train.X, train.y, validation=(valid.X, valid.y))
+    model = ms.MatchingModel(alpha=alphas, learner="trw").fit(
+        train.X, train.y, validation=(valid.X, valid.y)
+    )
     scores = [
-        ms.MatchingModel(alpha=a).fit(train.X, train.y).score(valid.X, valid.y) for a in alphas
+        ms.MatchingModel(alpha=a, learner="trw").fit(train.X, train.y).score(valid.X, valid.y)
+        for a in alphas
     ]
     assert model.alpha_ == alphas[int(np.argmax(scores))]
     np.testing.assert_allclose(model.alpha_scores_, list(zip(alphas, scores, strict=True)))
@@ -87,7 +90,7 @@ def test_a_validation_that_is_no_pair_is_refused(matched, alpha, given):
     assert not hasattr(model, "coef_")
 
 
-def test_alpha_is_chosen_by_likelihood_unless_told(matched):
+def test_alpha_is_chosen_by_likelihood(matched):
     train, valid, _ = matched
     alphas, held = (0.1, 100.0), (valid.X, valid.y)
     model = ms.MatchingModel(alpha=alphas, tol=1e-6).fit(train.X, train.y, validation=held)
@@ -106,14 +109,6 @@ def test_alpha_is_chosen_by_likelihood_unless_told(matched):
         batch, scores = one._scored(one._given(*held), held[1])
         likely = batch.observed(scores) - ms.inference.exact.exact(batch, scores).log_z
         assert score == pytest.approx(likely.mean(), abs=1e-2)
-    largest = ms.MatchingModel(alpha=alphas, scoring=lambda m, X, y: m.alpha_)
-    assert largest.fit(train.X, train.y, validation=held).alpha_ == 100.0
-    with pytest.raises(ValueError, match=r"scoring is .*parts_right"):
-        ms.MatchingModel(alpha=alphas, scoring="luck").fit(train.X, train.y)
-    with pytest.raises(ValueError, match="log_likelihood where the learner has one"):
-        ms.MatchingModel(alpha=alphas, learner="ssvm", scoring="log_likelihood").fit(
-            train.X, train.y
-        )
 
 
 @pytest.mark.parametrize("kind", ["perfect", "one_sided", "partial"])
@@ -135,17 +130,11 @@ def test_a_model_of_exact_sums_has_one_log_likelihood(kind):
 
 def test_folds_hold_every_example_out_once(matched):
     train = matched[0]
-    seen = []
-
-    def look(model, X, y):
-        seen.extend(id(x) for x in X)
-        return 0.0
-
-    settings = {"alpha": (0.1, 1.0), "folds": 3, "tol": 0.1}
-    model = ms.MatchingModel(scoring=look, **settings).fit(train.X, train.y)
-    assert sorted(seen) == sorted(2 * [id(x) for x in train.X])
-    assert model.alpha_ == 0.1  # of equals the first
-    assert "in 3 folds; it is the smallest tried" in str(model.summary())
+    model = ms.MatchingModel(alpha=(0.1, 1.0), folds=3, tol=0.1).fit(train.X, train.y)
+    parts = held_out(model, model._given(train.X, train.y))
+    assert sorted(id(x) for _, held in parts for x in held.X) == sorted(map(id, train.X))
+    assert all(len(rest.X) + len(held.X) == len(train.X) for rest, held in parts)
+    assert "in 3 folds; it is the " in str(model.summary())
     with pytest.raises(ValueError, match="13 folds, and 12 have a label"):
         ms.MatchingModel(alpha=(0.1, 1.0), folds=13).fit(train.X, train.y)
 

@@ -86,8 +86,6 @@ def test_outcomes_that_are_no_numbers_are_refused(outcome):
     ("setting", "says"),
     [
         ({"structure": lambda x: 4}, "example 0: structure= made 4, no Structure"),
-        ({"alpha": [1.0, 2.0], "scoring": lambda m, X, y: np.nan}, "scoring returns"),
-        ({"alpha": [1.0, 2.0], "scoring": lambda m, X, y: "good"}, "what scoring returns"),
     ],
 )
 def test_settings_that_are_none(setting, says):

@@ -36,7 +36,7 @@ careful: ms.GraphModel = ms.GraphModel(tables="potts").fit(
     node_weight=[[1, 2, 1]],
 )
 heavy = ms.MultiLabelModel().fit([[1.0]], [[1]], node_weight=[[1.0]])
-named: NDArray[np.object_] = heavy.feature_names_in_
+named: list[str] = heavy.names()
 tagged: list[NDArray[np.float64]] = ms.SequenceModel().potentials(X)
 rooms: float = ms.RoommateModel(ordinal="q*").score([], [])
 """
