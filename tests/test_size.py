@@ -22,10 +22,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (7666, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
-        4119,
+        4110,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2643, r"mlestruct/inference/"),
+    "inference": (2634, r"mlestruct/inference/"),
     "learning": (
         3680,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1750, r"mlestruct/families/"),
     "extras": (1589, r"mlestruct/"),
 }
-RAW = {"tests": 33596, "benchmarks": 7727}  # all lines, blank ones and comments included
+RAW = {"tests": 33593, "benchmarks": 7727}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -183,11 +183,6 @@ def outcomes(structure: Structure) -> Array:
     stated = structure.stated
     if not isinstance(structure, LISTABLE) or stated is None:
         raise ValueError(f"outcomes of a {type(structure).__name__} cannot be listed")
-    many = isinstance(structure, FactorGraph) and two_to(float(np.log2(structure.cards).sum()))
-    if isinstance(structure, FactorGraph) and many * structure.size <= LARGEST:
-        states = np.indices(tuple(structure.cards)).reshape(structure.n_nodes, -1).T
-        listed = structure.labelled(states)
-        return listed[structure.contains(listed)]
     A, steps = stated.A.tocsc(), list[tuple[Ints, Array]]()
     least, most = (np.asarray(part.sum(axis=1)).ravel() for part in (A.minimum(0), A.maximum(0)))
     reached = np.zeros((1, len(least)))

@@ -266,27 +266,18 @@ class Simplices:
         for structure, members in batch.groups():
             if not hasattr(structure, "groups"):
                 raise ValueError(f"a {type(structure).__name__} states no exactly-one groups")
-            table = batch.rows(scores, members)
-            answer = np.zeros_like(table)
-            grouped = np.zeros(structure.size, dtype=bool)
-            if structure.groups:
-                inside = np.concatenate(structure.groups)
-                if np.bincount(inside).max() > 1:
-                    raise ValueError("a product of simplices needs groups that do not overlap")
-                grouped[inside] = True
-                fixed = structure.fixed[inside]
-                sizes = np.array([len(group) for group in structure.groups])
-                allowed = np.where(fixed == 0, -np.inf, table[:, inside])
-                allowed[:, fixed == 1] = np.inf
-                start, width = np.cumsum(sizes) - sizes, len(inside)
-                best = np.repeat(np.maximum.reduceat(allowed, start, axis=1), sizes, axis=1)
-                place = np.where(allowed == best, np.arange(width), width)
-                first = np.minimum.reduceat(place, start, axis=1)
-                answer[np.arange(len(members))[:, None], inside[first]] = 1.0
-            alone = ~grouped
-            answer[:, alone] = np.where(
-                structure.fixed[alone] >= 0, structure.fixed[alone], table[:, alone] > 0
-            )
+            table, fixed = batch.rows(scores, members), structure.fixed
+            worth = np.where(fixed == 0, -np.inf, np.where(fixed == 1, np.inf, table))
+            answer, sizes = (worth > 0).astype(float), np.array([*map(len, structure.groups)])
+            inside = np.concatenate([np.zeros(0, dtype=np.int64), *structure.groups])
+            if len(np.unique(inside)) < len(inside):
+                raise ValueError("a product of simplices needs groups that do not overlap")
+            answer[:, inside] = 0.0
+            for size in np.unique(sizes):
+                groups = inside[np.repeat(sizes == size, sizes)].reshape(-1, size)
+                best = worth[:, groups].argmax(axis=2)
+                chosen = groups[np.arange(len(groups)), best]
+                answer[np.arange(len(members))[:, None], chosen] = 1.0
             vertices[batch.index(members)] = answer.ravel()
             upper[members] = np.where(answer > 0, table, 0.0).sum(axis=1)
         return vertices, upper
