@@ -13,6 +13,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.features.NoFeatures": "Dense(np.zeros((batch.size, 0)), batch.offsets) serves",
     "mlestruct.features.crossed": "np.kron(parts, context[None]) is the table of all products",
     "mlestruct.oracle.BruteForce": "a function of the score that picks from a list is a solver",
+    "JointModel.stability_": "predict at other scores says how far they move the marginals",
     "Flow.routes": "decode(vector) lists the arcs used; follow them from node to node",
     "mlestruct.features.with_intercept": "append a column of ones to the array",
     "StructuredModel(sense=)": "oracle=Solver(solve, sense='min') minimises, from mlestruct.oracle",

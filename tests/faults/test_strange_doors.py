@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import mlestruct as ms
-from mlestruct.families.joint.prediction import Mixture, stability
+from mlestruct.families.joint.prediction import Mixture
 
 RNG = np.random.default_rng(0)
 WORDS = [RNG.normal(size=(n, 2)) for n in (3, 2, 4, 3, 5)]
@@ -196,9 +196,3 @@ def test_an_observation_that_no_label_explains(size):
     model = ms.JointModel(ms.grid(2, 2), LAW, smoothing=0.1).fit([[0, 1, 0, 1]])
     with pytest.raises(ValueError, match=r"example 0: the observation of site 2 is"):
         model.predict([[0.0, 1.0, size, 0.0]])
-
-
-def test_sites_alone_are_as_stable_as_a_coin():
-    graph = ms.grid(3, 3)
-    assert stability(graph, np.zeros(graph.size), 0.0) == pytest.approx(0.5)
-    assert stability(graph, RNG.normal(size=graph.size), 0) < 0.5

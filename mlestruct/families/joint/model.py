@@ -9,7 +9,7 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from mlestruct import Batch, FactorGraph
-from mlestruct.errors import not_fitted
+from mlestruct.errors import not_fitted, refuse_removed
 from mlestruct.estimators.examples import given_of
 from mlestruct.estimators.trainable import Parameters
 from mlestruct.families.joint.prediction import (
@@ -17,7 +17,6 @@ from mlestruct.families.joint.prediction import (
     Prediction,
     check_mixture,
     predict,
-    stability,
     strays,
 )
 from mlestruct.learners import match_moments
@@ -32,9 +31,8 @@ class JointModel(Parameters):
     ``mixture`` says how a site's label makes its value and how the value is seen. ``rho`` is the
     surrogate of both steps; ``smoothing`` ε mixes the moments with uniform tables.
 
-    After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample), ``stability_`` (how
-    far a change of scores moves the marginals at these weights, per unit; found when it is asked
-    for) and ``converged_``: the weights have a closed form, and predict its moments where nothing
+    After ``fit``: ``coef_``, ``log_likelihood_`` (the surrogate's, per sample),
+    and ``converged_``: the weights have a closed form, and predict its moments where nothing
     is seen unless messages leave them, as they may where the entropy is not concave.
 
     >>> from mlestruct.structures import grid
@@ -71,10 +69,8 @@ class JointModel(Parameters):
         return self.rho if self.rho is not None else (lambda graph: None)
 
     @property
-    def stability_(self) -> float:
-        """‖∇²B_ρ‖ at the weights."""
-        self._check_fitted()
-        return stability(self.graph, self.coef_, self._rho)
+    def stability_(self) -> None:
+        refuse_removed("JointModel.stability_", AttributeError)
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "coef_"):

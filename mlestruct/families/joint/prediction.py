@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
-from scipy.sparse.linalg import splu
 
 from mlestruct import Batch, Entropy, exact
 from mlestruct.errors import ConvergenceWarning, outside
@@ -20,9 +18,7 @@ from mlestruct.structures import FactorGraph
 from mlestruct.structures.base import Array, as_numbers
 from mlestruct.structures.entropy import Rho
 
-LARGEST = 4000  # coordinates of which the response to each other's scores is listed
 NUDGE, LEFT = 1e-8, 1e-4  # a change of scores, and how far it may move marginals that are stable
-RIDGE = 1e-13  # for the constraints' redundant rows
 TINY, HUGE = 1e-100, 1e100  # variances and log-likelihoods beyond leave floating point
 
 
@@ -187,29 +183,3 @@ def independent(graph: FactorGraph, score: Array) -> Array:
     product = np.bincount(entry, weights=log[node], minlength=graph.size)
     tau[first:] = np.exp(product[first:])
     return tau
-
-
-def stability(graph: FactorGraph, score: Array, rho: Rho) -> float:
-    """‖∇²B_ρ‖ at a score: a change of the scores by ε moves the marginals by this much times ε.
-
-    Proposition 2's constant is the supremum over scores; this is its value here. Of independent
-    sites only scores of their labels count. Dense: O(coordinates³).
-    """
-    tau = beliefs(graph, score, rho)
-    if _alone(rho):
-        sites = np.split(tau[: graph.node_start[-1]], graph.node_start[1:-1])
-        return max(float(np.linalg.eigvalsh(np.diag(p) - np.outer(p, p))[-1]) for p in sites)
-    if graph.size > LARGEST:
-        raise ValueError(f"stability is dense algebra: {graph.size} coordinates, at most {LARGEST}")
-    batch: Batch[Any] = Batch.of(graph, bias=score)
-    entropy = Entropy.of(batch, rho, allow_nonconvex=True)
-    # max ⟨δ, x⟩ − ½ Σ (a/τ) x² over A x = 0 for every unit δ, scaled by √τ.
-    A, root = graph.constraints().A, np.sqrt(tau)
-    B = sp.csr_array(A @ sp.diags_array(root))
-    top, corner = sp.diags_array(entropy.a + (tau <= 0)), np.full(B.shape[0], -RIDGE)
-    system = sp.block_array([[top, B.T], [B, sp.diags_array(corner)]], format="csc")
-    right = np.vstack([np.diag(root), np.zeros((B.shape[0], graph.size))])
-    factor = splu(system)
-    found = factor.solve(right)
-    found += factor.solve(right - system @ found)
-    return float(np.linalg.eigvalsh(root[:, None] * found[: graph.size])[-1])

@@ -1,4 +1,4 @@
-"""Joint estimation and prediction: estimates against quadrature, hidden sites, stability."""
+"""Joint estimation and prediction: estimates against quadrature, hidden sites."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy.integrate import trapezoid
 from scipy.stats import norm
 
 import mlestruct as ms
-from mlestruct.families.joint.prediction import Mixture, beliefs, predict, stability
+from mlestruct.families.joint.prediction import Mixture, predict
 from mlestruct.inference import marginals
 from mlestruct.testing import vertices
 
@@ -70,32 +70,6 @@ def test_independent_sites_know_only_themselves(grid, rng):
     joint = prior * [[posterior(v, j)[0] for j in range(2)] for v in y]
     found = predict(graph, theta, MIXTURE, y, rho=0.0)
     np.testing.assert_allclose(found.labels, joint / joint.sum(1, keepdims=True), atol=1e-6)
-
-
-@pytest.mark.parametrize("rho", [0.5, "trees"])
-def test_stability_is_the_largest_response_to_a_change_of_scores(rho, grid, rng):
-    """No difference quotient of the marginals exceeds it, and some direction attains it."""
-    graph, theta = grid
-    constant = stability(graph, theta, rho)
-    step, basis = 1e-4, np.eye(graph.size)
-
-    def tau(score):
-        return marginals(ms.Batch.of(graph, count=1), score, rho=rho).tau
-
-    slopes = [(tau(theta + step * e) - tau(theta - step * e)) / (2 * step) for e in basis]
-    assert np.linalg.norm(np.array(slopes), 2) == pytest.approx(constant, rel=1e-3)
-
-
-@pytest.mark.parametrize("rho", [0.5, 1.0, "trees"])
-@pytest.mark.parametrize("seed", [2, 3, 4])
-def test_stability_holds_where_marginals_are_next_to_nothing(rho, seed):
-    """Of 1e-15 and less: equalities taken out densely would leave no digit."""
-    graph = ms.grid(3, 3)
-    theta, step = 3.0 * np.random.default_rng(seed).normal(size=graph.size), 1e-5
-    ends = [theta + side * step * e for e in np.eye(graph.size) for side in (1, -1)]
-    tau = np.array([beliefs(graph, end, rho) for end in ends])
-    slopes = (tau[::2] - tau[1::2]) / (2 * step)
-    assert stability(graph, theta, rho) == pytest.approx(np.linalg.norm(slopes, 2), rel=1e-6)
 
 
 @pytest.mark.parametrize(
