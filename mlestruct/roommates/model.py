@@ -54,8 +54,7 @@ from mlestruct.structures.base import Array, Ints, as_count
 if TYPE_CHECKING:
     from mlestruct.estimators.summary import Summary
     from mlestruct.roommates.evaluation import Evaluation
-    from mlestruct.roommates.pairing import Pairing
-    from mlestruct.roommates.plan import Explanation, Plan
+    from mlestruct.roommates.plan import Explanation, Pairing, Plan
     from mlestruct.roommates.rooms import Consent, Fixed, Rule
 
 NoAnswer = Sequence[Any] | Mapping[str, Any]
@@ -369,7 +368,7 @@ class RoommateModel(Estimator):
 
     def pairing(self, people: People, group: Group, **rules: Any) -> Pairing:
         """A group to pair up, under rules."""
-        from mlestruct.roommates.pairing import Pairing, worths
+        from mlestruct.roommates.plan import Pairing, worths
 
         hall = [Hall(people, group)]
         asked = self._pairs(Batch.of(self.structures(hall), count=1), hall).questions
@@ -439,7 +438,7 @@ class RoommateModel(Estimator):
         Columns ``a``, ``b``, ``probability``, ``score``, ``group`` by name, most probable first.
         Each person's probabilities add up to 1.
         """
-        from mlestruct.roommates.pairing import likely
+        from mlestruct.roommates.plan import likely
 
         given = table(people)
         read = self._read(given)

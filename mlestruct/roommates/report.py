@@ -20,8 +20,7 @@ from mlestruct.estimators import Calibration
 from mlestruct.roommates.evaluation import Evaluation
 from mlestruct.roommates.frames import Column, Table
 from mlestruct.roommates.model import RoommateModel
-from mlestruct.roommates.pairing import likely
-from mlestruct.roommates.plan import Contribution, Pair, Plan, Single
+from mlestruct.roommates.plan import Contribution, Pair, Plan, Single, likely
 from mlestruct.roommates.reading import write_csv
 from mlestruct.roommates.words import PAGE, number, percent, words
 from mlestruct.statistics import Interval

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import stdtrit
 
 from mlestruct import RoommateModel
-from mlestruct.roommates.pairing import centred
+from mlestruct.roommates.plan import centred
 from mlestruct.roommates.report import untold
 
 
