@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5501,
+        5493,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2311, r"mlestruct/estimators/"),

@@ -114,7 +114,10 @@ def examine(
     for k in shares:
         found.refused(k, read_pairs(tables[k], unchecked(everybody, told), told.sharing).faults)
     pairs = paired(sharing, everybody, told)
-    _groups(people, everybody, told, pairs, found)
+    done = set(np.unique(pairs).tolist())
+    for group in groups_of(everybody, told.groups):  # odd ones of which nobody shares yet
+        if len(group.members) % 2 and not done & set(group.members.tolist()):
+            found.add("odd", people, group=group.label, count=len(group.members))
     taken = [told.id, *told.groups, *(n for n in told.shares if own and n in everybody.names)]
     coded = _coded(everybody, told)
     leaking = _leaking(everybody, [*taken, *told.trust, *told.mix], pairs, told)
@@ -222,7 +225,7 @@ def _coded(people: Table, told: Settings) -> Table:
     codes = told.no_answer
     if not isinstance(codes, dict):
         codes = {n: list(codes) for n in people.names if n != told.id} if codes else {}
-    return people.respelled({name: v for name, v in codes.items() if name in people.names})
+    return people.respelled(codes)
 
 
 def _with_roles(
@@ -318,15 +321,6 @@ def _spellings(people: int, table: Table, name: str, found: Findings) -> None:
         most = max(alike, key=counts.__getitem__)
         first = next(value for value in alike if value != most)
         found.add("spelled", people, column=name, listed=listed, first=first, most=most)
-
-
-def _groups(number: int, table: Table, told: Settings, pairs: Ints, found: Findings) -> None:
-    """Odd groups of which nobody shares yet: they leave one person over."""
-    done = set(np.unique(pairs).tolist())
-    for group in groups_of(table, told.groups):
-        count = len(group.members)
-        if count % 2 and not done & set(group.members.tolist()):
-            found.add("odd", number, group=group.label, count=count)
 
 
 class Who(NamedTuple):

@@ -39,10 +39,11 @@ class Answers:
         given, rows = _given(table, column, role)
         levels, counts = np.unique(given, return_counts=True)
         if role == "ordinal" and levels.dtype.kind == "U":
+            odd = next((k for k, v in zip(rows, given, strict=True) if number(v) is None), rows[0])
             raise ValueError(
-                f"ordinal column {column!r} holds text such as {_words(table, column)}; recode "
-                "it as numbers, name codes for no answer in no_answer=, or the column in "
-                "categorical="
+                f"ordinal column {column!r} holds text such as {table[column][odd]!r}"
+                f"{table.beside(int(odd), column)}; recode it as numbers, name codes for no answer "
+                "in no_answer=, or the column in categorical="
             )
         if role == "ordinal" and np.abs(levels).max(initial=0) > LARGEST:
             worst = int(np.abs(given).argmax())
@@ -131,15 +132,6 @@ def _given(table: Table, column: str, role: str) -> tuple[Column, Ints]:
     rows = np.flatnonzero(~missing(values))
     given = values[rows]
     return given.astype(str) if given.dtype.kind == "O" else given, rows
-
-
-def _words(table: Table, column: str) -> str:
-    """The first answer that is no number, with its place, and how many more there are."""
-    cells = table[column].tolist()
-    odd = [k for k, v in enumerate(cells) if isinstance(v, str) and number(v) is None]
-    odd = odd or np.flatnonzero(~missing(table[column])).tolist()
-    more = f" and {len(odd) - 1} more" if len(odd) > 1 else ""
-    return f"{cells[odd[0]]!r}{table.beside(odd[0], column, more)}"
 
 
 def _some(levels: Sequence[Any]) -> str:
