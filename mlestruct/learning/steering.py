@@ -17,7 +17,7 @@ from mlestruct.structures.batch import Batch
 SHARE, MOST = 0.5, 0.3  # of the gap that is allowed for δ; δ itself at most
 # A round without progress shrinks δ, unless that only raised the gap.
 PROGRESS, SHRINK, GROWTH = 1e-5, 0.5, 1.5
-FINER = 0.1  # of δ at every other question, where some a < 0
+TRIED, FINER, BACK = 3, 0.3, 1.4  # questions of either kind that are compared
 
 
 @dataclass
@@ -26,17 +26,23 @@ class Smoothing:
 
     Slopes there look past coordinates that no vertex has reached yet but that matter little. At an
     optimum δ alone opens a gap of up to δ · Σ|a|·view (a ≥ 0): half of the gap is allowed for it,
-    so that δ at least halves where nothing else is left. Where some a < 0 the parts of rare views
-    are shares of one another, and u hides them until δ is below the view itself: there every other
-    question (``tried``) is asked with a finer δ. ``share`` is the δ to ask with, ``rule`` that of
-    the others; ``gap`` and ``objective`` are the last round's.
+    so that δ at least halves where nothing else is left.
+
+    Where some a < 0 the parts of rare views are shares of one another, and u hides them until δ is
+    below the view itself. So there (``tried``) every other question is asked with a finer δ, and
+    where their bounds are better on average δ falls for good, else it returns towards the rule.
+
+    ``share`` is the δ to ask with. ``gap`` and ``objective`` are the last round's; ``lead`` sums
+    how much better the bounds of finer questions were.
     """
 
     tried: bool
     share: float = 0.0
     rule: float = 0.0
+    factor: float = 1.0
     objective: float = float("inf")
     gap: float = float("inf")
+    lead: float = 0.0
     asked: int = 0
 
     def follow(self, gap: float, mass: float, objective: float) -> None:
@@ -45,8 +51,15 @@ class Smoothing:
         change = SHRINK if stalled else GROWTH
         most = min(change * self.rule, MOST) if self.rule > 0.0 else MOST
         self.rule = min(SHARE * max(gap, 0.0) / max(mass, 1e-300), most)
-        self.objective, self.gap, self.asked = objective, gap, self.asked + 1
-        self.share = self.rule * (FINER if self.tried and self.asked % 2 else 1.0)
+        self.objective, self.gap = objective, gap
+        if self.tried:
+            self.lead += (objective - gap) * (1.0 if self.asked % 2 else -1.0)
+            self.asked += 1
+            if self.asked == 2 * TRIED:
+                better = self.lead > 0.0
+                self.factor = FINER * self.factor if better else min(BACK * self.factor, 1.0)
+                self.lead, self.asked = 0.0, 0
+        self.share = self.rule * self.factor * (FINER if self.asked % 2 else 1.0)
 
 
 EARLY, OFTEN, SELDOM = 50, 10, 50  # κ is renewed every 10 rounds up to the 50th, then every 50
