@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2634, r"mlestruct/inference/"),
     "learning": (
-        3680,
+        3659,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
