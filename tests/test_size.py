@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5493,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2311, r"mlestruct/estimators/"),
+    "estimators": (2297, r"mlestruct/estimators/"),
     "families": (1726, r"mlestruct/families/"),
     "extras": (1590, r"mlestruct/"),
 }
-RAW = {"tests": 33562, "benchmarks": 7727}  # all lines, blank ones and comments included
+RAW = {"tests": 33565, "benchmarks": 7725}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -14,7 +14,6 @@ from mlestruct.estimators.examples import Given, one_alone
 from mlestruct.estimators.labelled import Labelled, beside
 from mlestruct.estimators.labels import Table, numbered, table_spread, tied_contrasts, tied_names
 from mlestruct.features import Features, Shared, Tied
-from mlestruct.features.base import HUGE
 from mlestruct.readers import Graph, graph_of
 from mlestruct.statistics.identified import Named
 from mlestruct.structures.base import Array, Ints, as_numbers, lasting, shape_of
@@ -286,12 +285,6 @@ def _image(x: Any) -> Array:
         raise ValueError(
             f"X has shape {image.shape}; expected (rows, columns, features), none empty"
         )
-    wrong = np.argwhere(~(np.abs(image) <= HUGE))
-    if len(wrong):
-        row, column, j = wrong[0].tolist()
-        value = image[row, column, j]
-        why = f"; beyond {HUGE:g} nothing can be learned: divide it" * bool(np.isfinite(value))
-        raise ValueError(f"feature {j} of pixel ({row}, {column}) is {value}{why}")
     return image / 255.0 if _is_bytes(x) else image
 
 

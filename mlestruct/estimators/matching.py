@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import call
 from typing import TYPE_CHECKING, Any
 
 from mlestruct.estimators.base import Estimator
@@ -49,13 +51,9 @@ class MatchingModel(Estimator):
                 shape = shape_of(x)
                 if len(shape) != 3:
                     raise ValueError(f"X has shape {shape}; expected (rows, columns, d)")
-                if (sides := shape[:2]) not in made:
-                    short = sides[0] * sides[1] <= SHORT
-                    made[sides] = (
-                        small(BipartiteMatching, *sides, self.kind)
-                        if short
-                        else BipartiteMatching(*sides, self.kind)
-                    )
+                sides, make = shape[:2], small if math.prod(shape[:2]) <= SHORT else call
+                if sides not in made:
+                    made[sides] = make(BipartiteMatching, *sides, self.kind)
             except ValueError as error:
                 raise ValueError(f"example {m}: {error}") from error
             found.append(made[sides])

@@ -85,7 +85,10 @@ class MultiLabelModel(Estimator):
         alike: Any = np.ones((0, 1))
         if couples:
             alike = sp.csr_array(sp.vstack([sp.eye_array(couples)] * len(rows)))
-        own, both = _last(labels * rows.shape[1], 2), _last(couples, 4)
+        own, both = (
+            sp.kron(sp.eye_array(count), np.eye(states)[:, -1:], format="csr")
+            for count, states in ((labels * rows.shape[1], 2), (couples, 4))
+        )
         spread = sp.block_diag([own, both]) if couples else own
         return Shared.of(Tied.of(batch, _by_label(rows, labels), alike), spread)
 
@@ -111,18 +114,7 @@ def _table(X: Sequence[Any]) -> Array:
     rows = as_numbers(X, "X")
     if rows.ndim != 2 or 0 in rows.shape:
         raise ValueError(f"X has shape {rows.shape}; expected (examples, features), none empty")
-    wrong = np.argwhere(~np.isfinite(rows))
-    if len(wrong):
-        m, j = wrong[0].tolist()
-        raise ValueError(f"example {m}: feature {j} is {rows[m, j]}")
     return rows
-
-
-def _last(count: int, states: int) -> sp.csr_array:
-    """(count · states × count): a weight for the last state of each table alone."""
-    rows = states * np.arange(count) + states - 1
-    shape = (count * states, count)
-    return sp.csr_array((np.ones(count), (rows, np.arange(count))), shape=shape)
 
 
 def _by_label(rows: Array, labels: int) -> sp.csr_array:

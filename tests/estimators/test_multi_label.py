@@ -64,7 +64,10 @@ def test_one_label_is_a_table_too(rng):
         (lambda X, y: (X, y[:, :0]), "y has shape"),
         (lambda X, y: (X, [[0, 1], *y[1:].tolist()]), "y holds rows of 0 and 1"),
         (lambda X, y: (X[:, :0], y), "X has shape"),
-        (lambda X, y: (np.where(X[3, 1] == X, np.nan, X), y), "example 3: feature 1 is nan"),
+        (
+            lambda X, y: (np.where(X[3, 1] == X, np.nan, X), y),
+            "example 3: feature 1 of node 0 is nan",
+        ),
     ],
 )
 def test_what_is_no_table_of_labels_is_refused(change, message, rng):
