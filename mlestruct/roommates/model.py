@@ -208,7 +208,7 @@ class RoommateModel(Estimator):
         odd += [in_words(one) for one in leaking if one.column in asked_of]
         for doubt in odd:
             warnings.warn(doubt, DataWarning, stacklevel=outside())
-        notes = [*given.said, *notes, *idle, *odd]
+        notes = [*notes, *idle, *odd]
         notes += [in_words(o) for o in leaking if not o.few and o.column not in asked_of]
         if not known:
             raise ValueError("no answers to compare: name columns in ordinal, binary, categorical")
