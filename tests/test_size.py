@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5493,
+        5484,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2297, r"mlestruct/estimators/"),

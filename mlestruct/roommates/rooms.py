@@ -49,20 +49,26 @@ def rooms_of(
     # a remark in one cell makes text of the others
     sizes = [c if (n := number(c)) is None else n for c in table.listed(size)]
     given: list[list[Room]] = [[] for _ in people.groups]
+    home: dict[int, Any] = {}
     faults = faults_of_people(table, "room", [name for name in columns if name in table.names])
     for row, owner in enumerate(_owners(table, people, columns)):
         who = fixed_in.get(row, ())
         fault = _fault(names[row], sizes[row], who)
         if fault.startswith("room") and table.places is not None:
             fault = f"{table.at(row, size)}: {fault}"
-        if not fault and owner is None and who:
-            fault = f"fixed: room {names[row]!r} belongs to no group of these people"
+        away = next((k for k in who if people.group_of[k] != owner), None)
+        if not fault and away is not None:
+            whose = "no group's" if owner is None else f"{people.groups[owner].label}'s"
+            own = people.groups[people.group_of[away]].label
+            fault = f"fixed: room {names[row]!r} is {whose}; {people.ids[away]!r} is of {own}"
+        for k in who:
+            if not fault and home.setdefault(k, names[row]) != names[row]:
+                fault = f"fixed: {people.ids[k]!r} has room {home[k]!r} and room {names[row]!r}"
         if fault:
             faults.append(fault)
         elif owner is not None:
             given[owner].append(Room(names[row], int(sizes[row]), who))
     refuse(faults)
-    _refuse_misplaced(people, given)
     return [_filled(rooms, group) for rooms, group in zip(given, people.groups, strict=True)]
 
 
@@ -95,20 +101,6 @@ def _fixed(
             mine = [people.find(p, where) for p in parts] if whole is None else [whole]
             found[row] = list(dict.fromkeys([*found.get(row, []), *mine]))
     return {row: tuple(who) for row, who in found.items()}
-
-
-def _refuse_misplaced(people: People, given: Sequence[Sequence[Room]]) -> None:
-    """Nobody is fixed to two rooms, nor to one of another group."""
-    home: dict[int, Any] = {}
-    for group, rooms in zip(people.groups, given, strict=True):
-        for row, room in ((k, one) for one in rooms for k in one.fixed):
-            who, own = people.ids[row], people.groups[people.group_of[row]]
-            if own is not group:
-                raise ValueError(
-                    f"fixed: room {room.name!r} is {group.label}'s; {who!r} is of {own.label}"
-                )
-            if home.setdefault(row, room.name) != room.name:
-                raise ValueError(f"fixed: {who!r} has room {home[row]!r} and room {room.name!r}")
 
 
 def _fault(name: Any, size: Any, who: Sequence[int]) -> str:
@@ -196,30 +188,26 @@ class Rules:
     @classmethod
     def read(cls, people: People, forbid: Sequence[Rule], require: Sequence[Rule]) -> Rules:
         """Known people, no contradictions; forbidding pairs across groups says nothing new."""
-        never = _rows(people, forbid, "forbid")
+        never, must = _rows(people, forbid, "forbid"), _rows(people, require, "require")
         apart = people.group_of[never[:, 0]] != people.group_of[never[:, 1]]
-        must = _rows(people, require, "require")
-        _, first = np.unique(np.sort(must, axis=1), axis=0, return_index=True)
-        must, require = must[np.sort(first)], [require[k] for k in np.sort(first)]  # each once
-        for (a, b), names in zip(must.tolist(), require, strict=True):
-            one, other = people.group_of[[a, b]]
-            if one != other:
+        barred, partner = set(map(frozenset, never.tolist())), dict[int, int]()
+        must = np.unique(np.sort(must, axis=1), axis=0)
+        for two in must.tolist():
+            a, b = (people.ids[row] for row in two)
+            one, other = (people.groups[people.group_of[row]] for row in two)
+            if one is not other:
                 raise Infeasible(
-                    f"require: {names[0]!r} ({people.groups[one].label}) and {names[1]!r} "
-                    f"({people.groups[other].label}) are of groups that never share"
+                    f"require: {a!r} ({one.label}) and {b!r} ({other.label}) are of groups that "
+                    "never share"
                 )
-        used, counts = np.unique(must, return_counts=True)
-        if (counts > 1).any():
-            twice = people.ids[used[counts.argmax()]]
-            pairs = [f"{a!r} with {b!r}" for a, b in require if twice in (a, b)]
-            raise Infeasible(
-                f"require: {twice!r} cannot be in {len(pairs)} pairs: {', '.join(pairs)}"
-            )
-        both = {frozenset(r) for r in never.tolist()} & {frozenset(r) for r in must.tolist()}
-        for a, b in (sorted(pair) for pair in both):
-            raise Infeasible(
-                f"{people.ids[a]!r} with {people.ids[b]!r} is both forbidden and required"
-            )
+            if frozenset(two) in barred:
+                raise Infeasible(f"{a!r} with {b!r} is both forbidden and required")
+            for me, mate in (two, two[::-1]):
+                if partner.setdefault(me, mate) != mate:
+                    both = [sorted((me, partner[me])), sorted((me, mate))]
+                    pairs = [f"{people.ids[a]!r} with {people.ids[b]!r}" for a, b in both]
+                    who = people.ids[me]
+                    raise Infeasible(f"require: {who!r} cannot be in 2 pairs: {', '.join(pairs)}")
         return cls(never[~apart], must)
 
     def within(self, group: Group) -> tuple[Ints, Ints]:
