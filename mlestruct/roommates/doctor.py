@@ -200,8 +200,8 @@ def _with_rules(
         rules = [one for one in leaking if one.whole and not one.few]
         if not rules:
             return told
-        order = [(r.agree / r.pairs, bool(GROUPS.fullmatch(r.column.casefold()))) for r in rules]
-        agreed = rules[max(range(len(rules)), key=order.__getitem__)]
+        rules.sort(key=lambda one: GROUPS.fullmatch(one.column.casefold()) is None)
+        agreed = max(rules, key=lambda one: one.agree / one.pairs)
         told = replace(told, same=(*told.same, agreed.column))
         found.add("rule proposed", 0, column=agreed.column, agreed=agreed)
 
