@@ -22,10 +22,10 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "native": (7666, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
-        4110,
+        4102,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2634, r"mlestruct/inference/"),
+    "inference": (2631, r"mlestruct/inference/"),
     "learning": (
         3659,
         r"mlestruct/(learning|learners|engine|storage)/",

@@ -173,12 +173,7 @@ class Shared:
     @classmethod
     def only(cls, inner: Any, allowed: Marks | Ints) -> Shared:
         """Some inner weights: ``allowed`` is a flag for each, or the allowed weights' numbers."""
-        given = np.asarray(allowed)
-        if given.dtype == bool and len(given) != inner.d:
-            raise ValueError(f"{len(given)} flags for {inner.d} weights")
-        index = np.flatnonzero(given) if given.dtype == bool else np.unique(given)
-        if len(index) and not 0 <= index[0] <= index[-1] < inner.d:
-            raise ValueError(f"allowed weights must be in 0..{inner.d - 1}, got {index[-1]}")
+        index = np.unique(np.arange(inner.d)[allowed])
         place = np.full(inner.d, -1, dtype=np.int64)
         place[index] = np.arange(len(index))
         return cls(inner, place, len(index))

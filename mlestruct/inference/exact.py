@@ -365,18 +365,16 @@ def _pairs_in_logarithms(score: Array, alone: Array, tau: Array) -> float:
         rest, left = inside[: 1 << i], inside[1 << i : 2 << i]
         left[:] = rest + alone[i]
         for j in range(i):
-            _add(left.reshape(-1, 2, 1 << j)[:, 1], rest.reshape(-1, 2, 1 << j)[:, 0] + score[j, i])
+            at = left.reshape(-1, 2, 1 << j)[:, 1]
+            np.logaddexp(at, rest.reshape(-1, 2, 1 << j)[:, 0] + score[j, i], out=at)
     log_z = float(inside[-1])
     for i in range(n if log_z > -np.inf else 0)[::-1]:
         rest, left = outside[: 1 << i], outside[1 << i : 2 << i]
-        _add(rest, left + alone[i])
+        np.logaddexp(rest, left + alone[i], out=rest)
         for j in range(i):
             given = left.reshape(-1, 2, 1 << j)[:, 1] + score[j, i]
             without = inside[: 1 << i].reshape(-1, 2, 1 << j)[:, 0]
-            _add(rest.reshape(-1, 2, 1 << j)[:, 0], given)
+            at = rest.reshape(-1, 2, 1 << j)[:, 0]
+            np.logaddexp(at, given, out=at)
             tau[j, i] = np.exp(without + given - log_z).sum()
     return log_z
-
-
-def _add(to: Array, more: Array) -> None:
-    to[...] = np.logaddexp(to, more)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, solve
+from scipy.linalg import solve
 from scipy.special import stdtrit
 
 from mlestruct.inference.odd import binding
@@ -182,10 +182,7 @@ def respond(dual: Dual, m: int, tau: Array, sets: Any) -> Response:
         across = node_sums(weighed)
         system = np.block([[system, across], [across.T, held.T @ weighed]])
         sums = np.vstack([sums, *(v[k] @ g for k, g in zip(wanted[1:], given[1:], strict=True))])
-    try:  # definite up to ρ = ½ where no sets bind; Cholesky takes half the time then
-        effects = solve(system, sums, assume_a="pos", check_finite=False)
-    except LinAlgError:
-        effects = solve(system, sums, assume_a="sym", check_finite=False)
+    effects = solve(system, sums, assume_a="sym", check_finite=False)
     u, w = low[pairs], high[pairs]
     shared = effects[u] + effects[w] + (inside[u] * inside[w]) @ effects[n:]
     alone = np.setdiff1d(optional, np.concatenate([u, w]))

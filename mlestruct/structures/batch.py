@@ -236,11 +236,8 @@ def _weights(weight: ArrayLike, number: int) -> Array:
     values = as_numbers(weight, "example weights").reshape(-1).copy()
     if len(values) != number:
         raise ValueError(f"{len(values)} example weights for {number} examples")
-    least, most = 10.0**-DECADES, 10.0**DECADES
-    wrong = ~((values > 0) & (values < np.inf))
-    refuse(wrong, lambda m: f"example {m} has weight {values[m]}; it must be positive")
-    ends = f"weights lie between 1e-{DECADES} and 1e{DECADES}"
-    wrong = (values < least) | (values > most)
+    wrong = ~((values >= 10.0**-DECADES) & (values <= 10.0**DECADES))
+    ends = f"it must be positive; weights lie between 1e-{DECADES} and 1e{DECADES}"
     refuse(wrong, lambda m: f"example {m} has weight {values[m]:g}; {ends}")
     return values
 
