@@ -44,7 +44,8 @@ def intervals(
     batch, features = model._problem(known.X, encoded, known.weight)
     if batch.partly:
         raise ValueError(
-            f"intervals need every label, and some outcomes are partial: {model.instead}"
+            "intervals need every label, and some outcomes are partial: learn from whole outcomes, "
+            "or, where labels are missing, by a fit with unseen='left_out'"
         )
     if learner.name not in LIKELIHOODS:
         raise ValueError(

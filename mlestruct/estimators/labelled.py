@@ -48,7 +48,6 @@ class Labelled(Estimator):
     void: Any = AUTO
     unseen: Literal["hidden", "left_out"] = "hidden"
     learns: ClassVar[tuple[str, ...]] = ("classes_", "void_", "n_features_in_")
-    instead = "where labels are missing, a fit with unseen='left_out' leaves nodes out"
 
     def against(self, reference: Any) -> int:
         labels = self.classes_.tolist()

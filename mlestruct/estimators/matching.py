@@ -37,12 +37,6 @@ class MatchingModel(Estimator):
     feature_names: Sequence[str] | None = None
     axes = 3
 
-    @property
-    def n_features_in_(self) -> int:
-        """The number of features, which is that of the weights."""
-        self._check_fitted()
-        return len(self.coef_)
-
     def structures(self, X: Sequence[Any]) -> list[BipartiteMatching]:
         made: dict[Any, BipartiteMatching] = {}
         found = []

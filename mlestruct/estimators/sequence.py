@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,6 +67,7 @@ class SequenceModel(Labelled):
     intercept: bool | None = None
     weights: Literal["all", "seen"] | None = None
     learns = (*Labelled.learns, "attributes_", "_allowed", "_constant")
+    dictionaries: ClassVar[tuple[str, ...]] = ("attributes_",)
 
     axes = 2
 
@@ -325,13 +326,15 @@ class SequenceModel(Labelled):
         return [*said, *super()._notes(batch, features)]
 
     def stored(self) -> dict[str, Any]:
-        known = self.attributes_
-        return {**super().stored(), "attributes_": None if known is None else known.packed()}
+        known = {name: getattr(self, name) for name in self.dictionaries}
+        packed = {name: None if value is None else value.packed() for name, value in known.items()}
+        return super().stored() | packed
 
     def restore(self, learned: dict[str, Any]) -> None:
         super().restore(learned)
-        if self.attributes_ is not None:
-            self.attributes_ = Attributes.unpacked(learned["attributes_"])
+        for name in self.dictionaries:
+            if learned[name] is not None:
+                setattr(self, name, Attributes.unpacked(learned[name]))
 
 
 def _named(X: Sequence[Any]) -> bool:
@@ -382,6 +385,7 @@ class SkipChainModel(SequenceModel):
     """
 
     weights: Literal["all", "seen"] | None = field(default="all", kw_only=True)
+    dictionaries = ("attributes_", "ties_")
     skips: Callable[[Any], Pairs]
     edges: Callable[[Any, int, int], Any] | None = None
 
@@ -417,10 +421,3 @@ class SkipChainModel(SequenceModel):
 
     def tie_names(self) -> list[str]:
         return [f"{name}: " for name in self.ties_.names]
-
-    def stored(self) -> dict[str, Any]:
-        return {**super().stored(), "ties_": self.ties_.packed()}
-
-    def restore(self, learned: dict[str, Any]) -> None:
-        super().restore(learned)
-        self.ties_ = Attributes.unpacked(learned["ties_"])

@@ -16,7 +16,7 @@ from mlestruct.storage.trees import pack, unpack
 Path = str | os.PathLike[str]
 KEPT = (
     *("coef_", "scale_", "alpha_", "alpha_scores_", "route_", "notes_", "n_iter_", "converged_"),
-    *("solver_seconds_", "_short", "_learned", "_columns"),
+    *("solver_seconds_", "n_features_in_", "_short", "_learned", "_columns"),
 )
 
 

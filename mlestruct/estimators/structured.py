@@ -58,12 +58,6 @@ class StructuredModel(Estimator):
             return "too timid, as it leaves out how parts depend on each other"
         return super()._doubt()
 
-    @property
-    def n_features_in_(self) -> int:
-        """The number of features, which is that of the weights."""
-        self._check_fitted()
-        return len(self.coef_)
-
     def taken(self, X: Any, y: Any) -> Given:
         """As of any estimator; the features of every example may be a frame."""
         given = given_of(self, X, y)

@@ -153,8 +153,6 @@ class Trainable(Parameters):
     """The attributes that :meth:`prepare` makes."""
     private: ClassVar[bool] = False
     """Whether nobody but its owner may read a model's file."""
-    instead: ClassVar[str] = "learn from the examples of which every label is known, and give those"
-    """What to do for intervals where labels are missing."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -454,6 +452,8 @@ class Trainable(Parameters):
         self.converged_, self._short = not model.short, model.short
         self.solver_seconds_ = model.asking
         self.inference_, self._learned = model.inference, model.learned
+        if "n_features_in_" not in self.learns:
+            self.n_features_in_ = d
 
     def _notes(self, batch: Batch[Any], features: Features) -> list[str]:
         """What these examples say of the weights learned from them, in words."""
