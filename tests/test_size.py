@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5484,
+        5483,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2289, r"mlestruct/estimators/"),

@@ -349,8 +349,8 @@ def planned_by(given: argparse.Namespace) -> Office:
     office.rules = {"mix": given.mix or ()}
     for option in ("forbid", "require"):
         office.rules[option] = [
-            Placed.of([office.id_of(who) or who for who in pair], f"--{option} {' '.join(pair)}")
-            for pair in getattr(given, option) or ()
+            Placed(office.id_of(a) or a, office.id_of(b) or b, f"--{option} {a} {b}")
+            for a, b in getattr(given, option) or ()
         ]
     gone = len(office.left & set(map(str, office.named("people").listed(office.settings.id))))
     say(given, *([f"{gone} people who left are not planned"] if gone else []))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,7 @@ SIZES = (1, 2, 4)
 SIZE = ("size", "capacity", "beds", "places")  # names of a column, of which one is there
 FIXED, GONE = "fixed", "accessible"  # a column that was read once
 Fixed = Mapping[Any, Sequence[Any]]
-Rule = tuple[Hashable, Hashable]
+Rule = Sequence[Hashable]
 Consent = Sequence[Rule]
 COLUMNS = ("rule", "id_a", "id_b")  # of a table of rules
 KINDS = {"forbid": "forbid", "require": "require", "allow": "consent"}
@@ -166,16 +166,12 @@ def housed(rooms: Sequence[Room], homes: Sequence[Ints]) -> list[Any]:
     return found
 
 
-class Placed(tuple[Hashable, ...]):
+class Placed(NamedTuple):
     """A rule that knows where it was written, for messages."""
 
-    where: str = ""
-
-    @classmethod
-    def of(cls, rule: Sequence[Hashable], where: str) -> Placed:
-        placed = cls(rule)
-        placed.where = where
-        return placed
+    a: Hashable
+    b: Hashable
+    where: str
 
 
 @dataclass(frozen=True)
@@ -235,7 +231,9 @@ def refused_by(people: People, consent: Consent) -> list[Rule]:
 def _rows(people: People, rules: Sequence[Rule], name: str) -> Ints:
     rows = []
     for k, rule in enumerate(rules):
-        where = getattr(rule, "where", "") or f"{name}[{k}]"
+        where = f"{name}[{k}]"
+        if isinstance(rule, Placed):
+            where, rule = rule.where, rule[:2]
         if not are_ids(rule, 2):
             raise ValueError(f"{where} is {rule!r}; expected two ids")
         a, b = (people.find(person, where) for person in rule)
@@ -282,5 +280,5 @@ def listed_rules(table: Table, own: Mapping[str, Any]) -> dict[str, list[Placed]
             )
         if a is None or b is None:
             raise ValueError(f"{table.at(row)}: a rule is about two people, and one is missing")
-        made[kind].append(Placed.of([own.get(str(who), who) for who in (a, b)], table.at(row)))
+        made[kind].append(Placed(own.get(str(a), a), own.get(str(b), b), table.at(row)))
     return made
