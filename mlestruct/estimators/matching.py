@@ -54,7 +54,7 @@ class MatchingModel(Estimator):
         return found
 
     def log_z(self, batch: Batch[Any], scores: Array) -> ProvenInterval:
-        """ρ = ½ bounds log Z above, Bethe below where theorems say so.
+        """ρ = ½ bounds log Z above, and Bethe on both sides where theorems say so.
 
         The best matching's score is below, too. A model that sums every matching needs none.
         """
@@ -63,5 +63,5 @@ class MatchingModel(Estimator):
         if self.oracle is not None or self._inference().sums(batch):
             return super().log_z(batch, scores)
         half, bethe = (marginals(batch, scores, rho=rho) for rho in (0.5, 1.0))
-        inside = bounds.outcome_interval(batch, scores)
+        inside = bounds.outcome_interval(batch, scores) & bounds.permanent_interval(batch, bethe)
         return inside & bounds.log_z_interval(half) & bounds.log_z_interval(bethe)

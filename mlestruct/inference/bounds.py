@@ -12,6 +12,7 @@ from mlestruct.inference.decoding import decode
 from mlestruct.inference.predict import Marginals
 from mlestruct.lazy import getter
 from mlestruct.oracle.registry import AnyOracle
+from mlestruct.structures import BipartiteMatching
 from mlestruct.structures.base import Array
 from mlestruct.structures.batch import Batch
 
@@ -58,3 +59,20 @@ def outcome_interval(
     """
     lower = decode(batch, scores, oracle).scores.copy()
     return ProvenInterval(lower, np.full(len(batch), np.inf), "the score of one outcome")
+
+
+def permanent_interval(batch: Batch[Any], bethe: Marginals) -> ProvenInterval:
+    """log Z of perfect matchings of two sides of n is at most Bethe's value + (n/2) log 2.
+
+    ``bethe`` are the marginals at ρ = 1. Anari and Rezaei (2019, FOCS, theorem 1: a permanent is
+    at most √2ⁿ times its Bethe permanent); nothing of other structures.
+    """
+    perfect = [
+        structure.shape[0]
+        if isinstance(structure, BipartiteMatching) and structure.kind == "perfect"
+        else 0
+        for structure in batch.structures
+    ]
+    size = np.array(perfect)[batch.which]
+    upper = np.where(size > 0, bethe.upper + size / 2.0 * np.log(2.0), np.inf)
+    return ProvenInterval(np.full(len(batch), -np.inf), upper, "Bethe's permanent times √2ⁿ")

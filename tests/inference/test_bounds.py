@@ -7,6 +7,7 @@ import mlestruct as ms
 from mlestruct.inference.bounds import (
     log_z_interval,
     outcome_interval,
+    permanent_interval,
 )
 from mlestruct.inference.exact import exact
 from mlestruct.structures import BipartiteMatching, Matching
@@ -47,6 +48,34 @@ def test_an_outcome_is_below(structure, rng):
     assert np.isfinite(found.lower).all()
     both = found & log_z_interval(ms.marginals(batch, scores))
     assert (both.lower <= both.upper).all()
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.5, 2.0, 8.0])
+@pytest.mark.parametrize("n", [2, 3, 6, 9])
+def test_bethe_and_the_permanent(n, spread, rng):
+    """Above the exact log Z, and at most (n/2) log 2 wide; equal scores of pairs reach that."""
+    structure = BipartiteMatching(n)
+    batch = ms.Batch.of(structure, count=3)
+    scores = spread * rng.standard_normal(batch.size)
+    bethe = ms.marginals(batch, scores, rho=1.0)
+    inside = permanent_interval(batch, bethe) & log_z_interval(bethe)
+    log_z = exact(batch, scores).log_z
+    assert (inside.lower <= log_z + 1e-8).all()
+    assert (log_z <= inside.upper + 1e-8).all()
+    assert (inside.upper - inside.lower <= n / 2 * np.log(2) + 1e-3).all()
+    others = ms.Batch.of(BipartiteMatching(3, 3, "partial"), count=1)
+    found = ms.marginals(others, rng.standard_normal(9), rho=1.0)
+    assert np.isinf(permanent_interval(others, found).upper).all()
+
+
+def test_the_permanents_bound_is_reached():
+    """Blocks of two equal pairs each: the bound is tight there."""
+    scores = np.kron(np.eye(4), np.ones((2, 2)))
+    batch = ms.Batch.of(BipartiteMatching(8), count=1)
+    flat = np.where(scores.ravel() > 0, 0.0, -60.0)
+    upper = permanent_interval(batch, ms.marginals(batch, flat, rho=1.0)).upper[0]
+    assert upper == pytest.approx(4 * np.log(2), abs=0.02)
+    assert exact(BipartiteMatching(8), flat).log_z == pytest.approx(4 * np.log(2), abs=1e-9)
 
 
 def test_rounding_crosses_no_ends(rng):
