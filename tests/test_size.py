@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7666, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7667, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
         4102,
@@ -36,7 +36,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2289, r"mlestruct/estimators/"),
-    "families": (1726, r"mlestruct/families/"),
+    "families": (1725, r"mlestruct/families/"),
     "extras": (1590, r"mlestruct/"),
 }
 RAW = {"tests": 33594, "benchmarks": 7725}  # all lines, blank ones and comments included

@@ -586,6 +586,7 @@ status send_messages(const message_graph *graph, const pair_messages *pairs,
     const auto solve = rows == 1   ? solve_pairs<1>
                        : rows == 2 ? solve_pairs<2>
                        : rows == 3 ? solve_pairs<3>
+                       : rows == 4 ? solve_pairs<4>
                                    : solve_pairs<0>;
     return solve(solver, general, *pairs, widest, arena);
 }

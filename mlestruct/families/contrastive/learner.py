@@ -29,11 +29,6 @@ def propagation(rho: Rho = 1.0) -> Limit:
     return Limit(messages)
 
 
-def mean_fields() -> Limit:
-    """ML-MF: mean field to convergence, from uniform marginals."""
-    return Limit(lambda batch: MeanFieldAscent())
-
-
 def contrastive(
     rho: Rho = None,
     oracle: Any = None,
@@ -61,8 +56,9 @@ def contrastive(
     elif free_energy == "bethe" and k is not None:
         relaxation = BetheSteps(k, 1e-4 if epsilon is None else epsilon)
     elif free_energy in ("bethe", "mean_field"):
-        limit = propagation if free_energy == "bethe" else mean_fields
-        relaxation = limit() if k is None else MeanFieldSteps(k)
+        ascent = Limit(lambda batch: MeanFieldAscent())
+        limit = propagation() if free_energy == "bethe" else ascent
+        relaxation = limit if k is None else MeanFieldSteps(k)
     else:
         names = "bethe, mean_field, or a relaxation of your own (papers/relaxations.py has some)"
         raise ValueError(f"no free energy {free_energy!r}; there are {names}")
