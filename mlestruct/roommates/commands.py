@@ -528,7 +528,9 @@ def run_check(given: argparse.Namespace) -> int:
         mine = sorted((f for f in findings if f[0] == number), key=lambda f: f[1] == "note")
         say(given, *(f"  {'-' if own == 'note' else '!'} {words}" for _, own, words in mine))
     if old is None:
-        files = {kind: Dropped(paths[k]) for kind, k in zip(TABLES, order, strict=False)}
+        here = project.folder == Path()
+        kept = [own if here else str(Path(own).absolute()) for own in paths]
+        files = {kind: Dropped(kept[k]) for kind, k in zip(TABLES, order, strict=False)}
         notes = {row.column: row.values for row in surveys[order[0]]}
         try:
             project.keep(replace(office.choices, files=files, planned=office.unpaired), notes)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 from collections import Counter
 
 import pytest
@@ -207,3 +208,15 @@ def test_rules_and_consent_with_gaps(folder, fitted, capsys, option, text, said)
     assert said in refused(
         capsys, "assign", "people.csv", "--only", "1", "--model", fitted, option, "list.csv"
     )
+
+
+def test_commands_run_as_they_are_printed(folder, capsys):
+    """From check to a change of the plan, by a project that is elsewhere."""
+    (folder / "a b").mkdir()
+    order = ["check", "people.csv", "pairs.csv", "--project", "a b/rooms.toml"]
+    for verb in ("fit", "fit", "assign", "explain", "change"):
+        assert main(order) == 0
+        lines = [shlex.split(line) for line in capsys.readouterr().out.splitlines()]
+        order = next(words[1:] for words in lines if words[1:3] == ["roommates", verb])
+    assert main(order) == 0
+    assert "nothing is changed" in capsys.readouterr().out
