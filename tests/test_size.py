@@ -32,14 +32,14 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5485,
+        5486,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2289, r"mlestruct/estimators/"),
     "families": (1725, r"mlestruct/families/"),
     "extras": (1590, r"mlestruct/"),
 }
-RAW = {"tests": 33607, "benchmarks": 7725}  # all lines, blank ones and comments included
+RAW = {"tests": 33615, "benchmarks": 7725}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

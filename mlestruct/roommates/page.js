@@ -11,8 +11,11 @@ async function ask(path, body) {
     const reply = await fetch(path, body === undefined ? {} :
       {method: "POST", headers: {"X-Mlestruct": token}, body: body});
     found = await reply.text();
+    if (!found.includes("data-part")) throw {refused: found};
   } catch (error) {
-    $("fault").textContent = "The program does not answer. Start it again: everything is kept.";
+    seen.delete("fault");
+    $("fault").textContent = error.refused ??
+      "The program does not answer. Start it again: everything is kept.";
     return;
   }
   const focus = document.activeElement.id;

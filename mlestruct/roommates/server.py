@@ -424,12 +424,10 @@ class Handler(BaseHTTPRequestHandler):
         session, fault = self.server.session, ""
         if name == "page.js":
             return SCRIPT, ASKED[name]
-        if name == "report.html":
+        if name in ("report.html", "pairs.xlsx"):
             with session.planned() as office:
-                return office.report().html().encode(), HTML
-        if name == "pairs.xlsx":
-            with session.planned() as office:
-                return office.xlsx(), ASKED[name]
+                found = office.xlsx() if name == "pairs.xlsx" else office.report().html().encode()
+                return found, ASKED[name]
         if self.command == "POST":
             try:
                 if name == "file":

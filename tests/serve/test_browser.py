@@ -85,6 +85,14 @@ def test_from_files_to_a_changed_plan(files, tmp_path, size) -> None:
             browser.type("#rules", str(files / "people.csv"))  # no rules: refused on the page
             browser.wait("return document.querySelector('#said-rules.fault')")
             assert browser.run(WIDE) == 0
+            toml = tmp_path / "project" / "roommates.toml"
+            text = toml.read_text()
+            toml.write_text("[")  # somebody's slip in an editor: said, and gone once it is mended
+            browser.run("ask('')")
+            browser.wait("return document.getElementById('fault').textContent.includes('project')")
+            toml.write_text(text)
+            browser.run("ask('')")
+            browser.wait("return !document.getElementById('fault').textContent.includes('project')")
             assert browser.log() == []
         server.shutdown()
 
