@@ -64,6 +64,7 @@ REMOVED = {  # until version 0.3: names and settings that went, and what serves 
     "mlestruct.readers.bio_chain": "SequenceModel(constraints='bio') forbids malformed tags",
     "Graph.from_adjacency": "Graph.of(nodes, pairs, weights) has weights of edges as features",
     "mlestruct.metrics.f1": "sklearn.metrics.f1_score is F1 of labels",
+    "mlestruct.metrics.EntityReport": "entity_f1(truth, predicted, kind) has the scores of a kind",
     "mlestruct.metrics.mcnemar": "papers/contrastive.py has it; scipy.stats.binomtest is the test",
     "mlestruct.metrics.Comparison": "papers/contrastive.py has it",
     "mlestruct.inference.mean_field.mean_field": "MeanFieldAscent().many(batch, scores) ascends",

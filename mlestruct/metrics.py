@@ -83,42 +83,6 @@ def _spans(
     return first, second
 
 
-class Kind(NamedTuple):
-    """How one kind of entity was found: how well, how many there are, how many were predicted."""
-
-    score: Score
-    true: int
-    predicted: int
-
-
-class EntityReport(dict[str, Kind]):
-    """A :class:`Kind` for each kind of entity and ``all`` of them; ``print`` it.
-
-    >>> print(EntityReport.of([["B-a", "O", "B-b"]], [["B-a", "B-b", "O"]]))
-           precision recall    f1  true  predicted
-    a          1.000  1.000 1.000     1          1
-    b          0.000  0.000 0.000     1          1
-    all        0.500  0.500 0.500     2          2
-    """
-
-    @classmethod
-    def of(cls, truth: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> EntityReport:
-        """Exact spans and kinds over sentences of BIO or IOBES tags."""
-        report, (true, found) = cls(), _spans(truth, predicted)
-        for kind in (*sorted({str(one[-1]) for one in true | found}), None):
-            a, b = ({one for one in some if kind in (None, one[-1])} for some in (true, found))
-            report[kind or "all"] = Kind(_score(len(a & b), len(b), len(a)), len(a), len(b))
-        return report
-
-    def __str__(self) -> str:
-        width = max(len(name) for name in self) + 3
-        lines = [" " * width + " precision recall    f1  true  predicted"]
-        for name, (score, true, found) in self.items():
-            p, r, f = score
-            lines.append(f"{name:<{width}} {p:9.3f} {r:6.3f} {f:5.3f} {true:5d} {found:10d}")
-        return "\n".join(lines)
-
-
 def wilson(share: ArrayLike, count: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
     """Wilson's 95 % interval for a probability of which ``share`` of ``count`` trials came true.
 

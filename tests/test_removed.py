@@ -65,6 +65,7 @@ MODULES = [
     "mlestruct.readers.images.indicators",
     "mlestruct.readers.bio_chain",
     "mlestruct.metrics.f1",
+    "mlestruct.metrics.EntityReport",
     "mlestruct.metrics.mcnemar",
     "mlestruct.metrics.Comparison",
     "mlestruct.inference.mean_field.mean_field",

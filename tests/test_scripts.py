@@ -60,7 +60,7 @@ FRESH = {
     "several_labels": lambda found: (
         found["right"] > 0.6 and found["search"].best_params_ != {"multilabelmodel__alpha": 100.0}
     ),
-    "tagged_words": lambda found: found["report"]["all"].score.f1 > 0.95,
+    "tagged_words": lambda found: found["report"].f1 > 0.95,
     "hall": lambda found: (
         found["locked"] in [(p.a, p.b) for p in found["plan"].pairs]
         and "Up early?" in (found["folder"] / "report.html").read_text(encoding="utf-8")

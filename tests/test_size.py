@@ -30,16 +30,16 @@ PACKAGES: dict[str, tuple[int, str]] = {
         3659,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
-    "statistics, metrics, scorers": (1423, r"mlestruct/(statistics/|metrics|scorers)"),
+    "statistics, metrics, scorers": (1404, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
         5486,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2289, r"mlestruct/estimators/"),
     "families": (1725, r"mlestruct/families/"),
-    "extras": (1590, r"mlestruct/"),
+    "extras": (1591, r"mlestruct/"),
 }
-RAW = {"tests": 33615, "benchmarks": 7725}  # all lines, blank ones and comments included
+RAW = {"tests": 33604, "benchmarks": 7725}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

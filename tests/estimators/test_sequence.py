@@ -9,7 +9,7 @@ import pytest
 
 import mlestruct as ms
 from mlestruct.inference.decoding import k_best
-from mlestruct.metrics import EntityReport, entities
+from mlestruct.metrics import entities
 from mlestruct.readers.transitions import ForbiddenTags
 
 TAGS = ["B-x", "I-x", "O"]
@@ -188,18 +188,6 @@ def test_the_elastic_net_is_optimal(estimator, rng):
     np.testing.assert_allclose(slope[~zero], l1 * np.sign(model.coef_[~zero]), atol=0.02)
     with pytest.raises(ValueError, match="l1=0"):
         model.intervals(X, y)
-
-
-def test_entities_by_kind():
-    truth = [["B-a", "I-a", "O", "S-b"], ["B-b", "E-b", "O", "O"]]
-    predicted = [["B-a", "I-a", "O", "O"], ["B-b", "E-b", "S-a", "O"]]
-    report = EntityReport.of(truth, predicted)
-    assert list(report) == ["a", "b", "all"]
-    for kind in ("a", "b"):
-        assert report[kind].score == ms.metrics.entity_f1(truth, predicted, kind)
-    assert report["all"].score == ms.metrics.entity_f1(truth, predicted)
-    assert (report["b"].true, report["b"].predicted) == (2, 1)
-    assert len(str(report).splitlines()) == 4
 
 
 def test_what_empty_sequences_say_beside_others(rng):

@@ -1,7 +1,7 @@
 import numpy as np
 
 import mlestruct as ms
-from mlestruct.metrics import EntityReport
+from mlestruct.metrics import entity_f1
 
 rng = np.random.default_rng(3)
 NAMES = {"PER": ["Ann Lee", "Bo", "Carl Otto Ek"], "LOC": ["Rome", "New York", "Oslo"]}
@@ -22,5 +22,5 @@ seen = [[None if rng.random() < 0.2 else tag for tag in tags] for tags in y[:80]
 model = ms.SequenceModel(constraints="bio", alpha=[0.1, 1.0]).fit(X[:80], seen)
 for tags, probability in model.k_best(X[100:101], k=3)[0]:
     print(f"{probability:.3f}", *tags)
-report = EntityReport.of(y[80:], model.predict(X[80:]))
+report = entity_f1(y[80:], model.predict(X[80:]))
 print(report)
