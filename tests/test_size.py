@@ -25,7 +25,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
         4102,
         r"mlestruct/(structures/|features/|oracle/)",
     ),
-    "inference": (2642, r"mlestruct/inference/"),
+    "inference": (2646, r"mlestruct/inference/"),
     "learning": (
         3659,
         r"mlestruct/(learning|learners|engine|storage)/",
@@ -39,7 +39,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     "families": (1725, r"mlestruct/families/"),
     "extras": (1591, r"mlestruct/"),
 }
-RAW = {"tests": 33604, "benchmarks": 7725}  # all lines, blank ones and comments included
+RAW = {"tests": 33607, "benchmarks": 7725}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

@@ -24,11 +24,17 @@ class MeanFieldAscent(Routine):
 
     ``log_z`` ≤ log Z, the maximum of ⟨score, τ⟩ + Σ H(τ_i), never falls; τ are products of its node
     marginals. Only a local maximum: the start decides which. Factors may not have forbidden
-    entries, which no product of positive distributions respects. O(Σ table sizes · order) a sweep.
+    entries, which no product of positive distributions respects. ``damping`` is the share of the
+    old marginal that is kept. O(Σ table sizes · order) per sweep.
     """
 
+    damping: float = 0.0
     tol: float = 1e-10
     sweeps: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.damping < 1:
+            raise ValueError(f"damping is {self.damping}; it must be at least 0 and below 1")
 
     def many(self, batch: Batch[FactorGraph], scores: Array, warm: Any = None) -> Beliefs:
         """From uniform marginals, or from a τ that is given; none is handed on."""
@@ -41,7 +47,7 @@ class MeanFieldAscent(Routine):
                 tau[batch.index(members)] = np.tile(uniform(structure), len(members))
             part = np.empty(len(members))
             examples = MessageExamples(len(part), len(scores), batch.offsets[members], scores)
-            ascend_products(full, examples, 0.0, self.tol, self.sweeps, tau, part)
+            ascend_products(full, examples, self.damping, self.tol, self.sweeps, tau, part)
             log_z[members] = part
         return Beliefs(log_z, tau)
 

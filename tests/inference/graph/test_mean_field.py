@@ -11,11 +11,12 @@ GRAPHS = [ms.grid(3, 3), ms.FactorGraph([2, 3, 2, 3], [(0, 1, 2), (1, 3), (2, 3)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_a_lower_bound_at_a_product(graph, rng):
+@pytest.mark.parametrize("damping", [0.0, 0.5])
+def test_a_lower_bound_at_a_product(graph, damping, rng):
     """log_z ≤ log Z, τ is feasible and its tables are products, log_z their value."""
     batch = ms.Batch.of(graph, count=3)
     scores = rng.standard_normal(batch.size)
-    log_z, tau, _ = MeanFieldAscent().many(batch, scores)
+    log_z, tau, _ = MeanFieldAscent(damping).many(batch, scores)
     for m in range(3):
         here = batch.coordinates(m)
         assert graph.contains(tau[here], 1e-10)
@@ -68,3 +69,5 @@ def test_clamped_variables_stay_and_hard_factors_are_refused(rng):
         MeanFieldAscent().many(
             ms.Batch.of(ms.grid(2, 2).forbid((), [(0, (0, 1))]), count=1), scores
         )
+    with pytest.raises(ValueError, match="damping is 1"):
+        MeanFieldAscent(damping=1)
