@@ -145,7 +145,7 @@ class Book:
                     f"it has more than {ELEMENTS:,} elements; delete rows and columns that are "
                     "empty but have a format, or save the sheet as CSV in UTF-8"
                 )
-            name = name.rpartition(":")[2]
+            name = name if name in UNITS else name.rpartition(":")[2]
             if inside or name in UNITS:
                 unit += (name, attributes, "")
                 inside, reading = inside or levels, True
@@ -237,7 +237,7 @@ class Book:
                 found.merged.append(self._range(unit[1].get("ref", "")))
                 if len(found.merged) > MERGED:
                     self.refuse(f"more than {MERGED:,} merged ranges; take the merging away")
-            if unit[0] != "row":
+            if unit[0] != "row" or len(unit) == 3:
                 continue
             if unit[1].get("hidden") in ("1", "true"):
                 found.hidden.add(int(unit[1].get("r", 0)))
