@@ -32,7 +32,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "statistics, metrics, scorers": (1404, r"mlestruct/(statistics/|metrics|scorers)"),
     "roommates": (
-        5486,
+        5487,
         r"mlestruct/(roommates|tables|data)/",
     ),
     "estimators": (2289, r"mlestruct/estimators/"),

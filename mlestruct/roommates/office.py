@@ -458,8 +458,9 @@ class Office:
             new, own = [Decided("together", pair) for pair in pairs], {a for p in pairs for a in p}
         kept = [
             part
-            for part in self.choices.decided
+            for part, now in zip(self.choices.decided, self.decided, strict=True)
             if part.kind not in gone
+            or (now.why and gone == LOCKS)  # a lock that does not fit now waits
             or not (set(part.who) <= own if kind not in TWO[:2] else own & set(part.who))
         ]
         return new, kept
