@@ -194,7 +194,7 @@ class SeenLikelihood(SurrogateProblem):
 
     partly: PartlySeen
 
-    def prove(self, theta: Array, enough: float) -> Proof:
+    def prove(self, theta: Array, enough: float, *, balance: bool, excess: Any = None) -> Proof:
         one, batch = self.partly.look(theta, enough=0.5 * enough), self.partly.dual.batch
         odd = relaxed(batch, resolve(self.partly.learner.oracle, batch))
         odd = odd and not unsearchable(batch).any()

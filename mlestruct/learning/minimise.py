@@ -84,7 +84,8 @@ def minimise(problem: Problem, loop: Loop, start: Array | None = None) -> Found:
             )  # fmt: skip
             why, met = loop.over(said, stuck or ""), now.gap <= now.share * loop.tol * size
             if problem.provable and (why or met or now.still):
-                found = problem.prove(theta, PROOF * loop.tol * size / problem.examples)
+                room, balance = PROOF * loop.tol / problem.examples, why in ("", "step")
+                found = problem.prove(theta, room * size, balance=balance)
                 proof, tau, odd = found.certificate, found.tau, found.moved
                 said = replace(said, certificate=proof, tau=tau, at=tau, moved=odd)
                 met = proof.relative <= loop.tol

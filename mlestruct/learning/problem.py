@@ -30,6 +30,7 @@ from mlestruct.structures.batch import Batch, spans
 from mlestruct.structures.entropy import Entropy
 
 SHARD, MOST = 200_000, 8  # coordinates that are worth a part of their own; never more than MOST
+TURNS, LESS = 30, 0.95  # of the oracle, each of which leaves at most this of what moments lack
 ESTIMATE = "an estimate until the last round"
 
 
@@ -228,10 +229,14 @@ class LikelihoodPart(Part):
         gradient = self.features.moments(slope)
         return Value(float(batch.weight @ each), gradient, self.routine.stalled(warm)), warm
 
-    def prove(self, theta: Array, enough: float, warm: Any) -> tuple[Proof, Any]:
+    def prove(
+        self, theta: Array, enough: float, excess: Array | None, lam: Array, warm: Any
+    ) -> tuple[Proof, Any]:
         """The examples' part of the certificate at θ, by inference that starts from ``warm``.
 
-        ``enough`` is the gap per example at which no costlier proof is looked for.
+        ``enough`` is the gap per example at which no costlier proof is looked for. ``excess``, of
+        every example's moments beyond those that make θ optimal, is first taken from τ, where
+        each of them counts 1/``lam``.
         """
         batch, features, entropy = self.batch, self.features, self.entropy
         assert entropy is not None
@@ -242,6 +247,11 @@ class LikelihoodPart(Part):
             found = infer(
                 batch, entropy, self.oracle, self.routine, scores, warm=warm, enough=enough
             )
+            if excess is not None and found.withheld is None:
+                left = excess * len(batch)
+                tau = _balanced(batch, features, self.oracle, found.tau, left, lam)
+                value = entropy.each(tau) + batch.totals(scores * tau)
+                found = found._replace(tau=tau, lower=np.minimum(value, found.upper))
         energy = found.lower - batch.totals(products(weighed, found.tau))
         if batch.constant is not None:
             energy = energy + batch.constant
@@ -281,6 +291,26 @@ class Difference(Part):
     def unpack(self, tree: Tree) -> Any:
         pairs = zip((self.more, self.less), tree, strict=True)
         return tuple(None if one is None else part.unpack(one) for part, one in pairs)
+
+
+def _balanced(
+    batch: Batch[Any], features: Features, oracle: Oracle[Any], tau: Array, left: Array, lam: Array
+) -> Array:
+    """τ moved along the oracle's answers until its moments lack nothing of what is ``left``.
+
+    A column of 1e9 has them off by what no digit of log Z shows; that little of an answer costs
+    τ nothing.
+    """
+    for _ in range(TURNS):
+        vertex, _ = oracle.many(batch, features.potentials(left / lam))
+        move = features.moments((vertex - tau) * batch.weights)
+        size = float(move @ (move / lam))
+        step = min(max(float(left @ (move / lam)) / size, 0.0), 1.0) if size > 0 else 0.0
+        rest = left - step * move
+        if not float(rest @ (rest / lam)) <= LESS * float(left @ (left / lam)):
+            break
+        tau, left = tau + step * (vertex - tau), rest
+    return tau
 
 
 class Problem:
@@ -346,7 +376,7 @@ class Problem:
         """What a round says of which nothing is proven."""
         raise NotImplementedError
 
-    def prove(self, theta: Array, enough: float) -> Proof:
+    def prove(self, theta: Array, enough: float, *, balance: bool) -> Proof:
         """Prove how far θ is from the optimum; ``enough`` is the gap per example to stop at."""
         raise NotImplementedError
 
@@ -367,13 +397,18 @@ class SurrogateProblem(Problem):
     def claim(self, value: float, gap: float) -> Certificate:
         return Certificate(gap, 0.0, -value, "surrogate", self.bound, ESTIMATE)
 
-    def prove(self, theta: Array, enough: float) -> Proof:
+    def prove(
+        self, theta: Array, enough: float, *, balance: bool, excess: Array | None = None
+    ) -> Proof:
         """What is proven at θ; ``enough`` is the gap per example above which oracles are asked.
 
-        Every part climbs its own ladder of proofs.
+        Every part climbs its own ladder of proofs. Where most of the gap is the weights' own and
+        more than that, as columns of 1e9 have it, τ is balanced: what its moments have in
+        ``excess``, per example, is taken from it, by ``TURNS`` questions to the oracle at most.
+        Without ``balance``, as where a budget has stopped the weights on their way, it stays.
         """
         ridge = self.regulariser
-        parts = self.running.ask("prove", [(theta, enough)] * self.count)
+        parts = self.running.ask("prove", [(theta, enough, excess, ridge.lam)] * self.count)
         proof, lack = parts[0].certificate, parts[0].missing
         for one in parts[1:]:
             proof, lack = proof + one.certificate, lack + one.missing
@@ -381,4 +416,10 @@ class SurrogateProblem(Problem):
         objective = float(ridge.conj(lack) + proof.objective)
         proof = replace(proof, gap=proof.gap + own, objective=objective)
         tau = np.concatenate([one.tau for one in parts])
-        return Proof(proof, tau, any(one.moved for one in parts), lack)
+        found = Proof(proof, tau, any(one.moved for one in parts), lack)
+        worth = own > max(proof.gap / 2, 2 * enough * self.examples)
+        if not balance or excess is not None or not (ridge.plain and worth):
+            return found
+        excess = (lack - ridge.grad(theta)) / self.examples
+        better = self.prove(theta, enough, balance=balance, excess=excess)
+        return min(found, better, key=lambda one: one.certificate.gap)

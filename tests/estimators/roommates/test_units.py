@@ -37,9 +37,9 @@ def test_a_fit_reaches_its_own_optimum_in_any_units(unit, zero):
     np.testing.assert_allclose(model.coef_, plain.coef_, rtol=1e-5, atol=1e-5 / max(unit, 1.0))
 
 
-@pytest.mark.parametrize(("unit", "alpha"), [(2.0**-20, 1e-20), (2.0**20, 1e-10), (1e5, 1e-10)])
-def test_without_a_penalty_that_counts_units_change_no_weight_but_their_own(unit, alpha):
-    plain, other = learned(people(), alpha), learned(people(unit), alpha)
+@pytest.mark.parametrize("unit", [2.0**-20, 2.0**20, 1e5])
+def test_without_a_penalty_that_counts_units_change_no_weight_but_their_own(unit):
+    plain, other = learned(people(), 1e-20), learned(people(unit), 1e-20)
     np.testing.assert_allclose(other.coef_ * [unit, 1.0], plain.coef_, rtol=1e-3, atol=1e-3)
 
 
