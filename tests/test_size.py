@@ -19,7 +19,7 @@ SLACK = 0.03  # how far below its limit a package may stay before the limit is l
 
 # Package: (limit, which files). The first pattern that a file's path begins with decides.
 PACKAGES: dict[str, tuple[int, str]] = {
-    "native": (7667, r".*/native/|.*\.(cpp|h)$"),
+    "native": (7704, r".*/native/|.*\.(cpp|h)$"),
     "solvers": (840, r"oracles/"),
     "structures to oracle seam": (
         4102,
@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2646, r"mlestruct/inference/"),
     "learning": (
-        3689,
+        3697,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1404, r"mlestruct/(statistics/|metrics|scorers)"),

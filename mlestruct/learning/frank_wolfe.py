@@ -38,7 +38,7 @@ FLOOR_SHARE, LEAST_FLOOR = 1e-3, 1e-9  # the interior point keeps this share of 
 # Without entropy θ(τ) leaps from round to round. Max-margin asks between it and the best θ so far.
 BETWEEN = 0.5
 CORRECTIVE = 8  # passes at most over known vertices between calls, while they gain
-WARM = 5  # rounds before δ follows the gap
+WARM = 5  # rounds of joint steps to begin with
 FEWEST = 16  # atoms an example that memory must have room for, else plain steps do better
 SUMMED = 3  # rounds between bounds by exact sums, where there are such
 CHECKED = 25  # rounds between recomputations of τ and r from scratch
@@ -444,7 +444,7 @@ class Rounds(OracleRun):
             return found
         iterate.activate(cap, sparse)
         if self.margin and self.cold:  # begins at outcomes, which become atoms
-            iterate.begin(self.start)
+            iterate.scale(self.start, 0, 1.0)
         self.sharing = None if dual.entropy.flat else Sharing.of(dual.batch)
         if self.sharing is not None:
             iterate.more = MORE
@@ -459,7 +459,9 @@ class Rounds(OracleRun):
         vertices = found.vertices
         if entropic:
             iterate.floor = max(FLOOR_SHARE * self.smoothing.share, LEAST_FLOOR)
-        if self.step == "block":
+        if number < WARM and not self.margin:
+            iterate.jointly(vertices, number, -0.9)
+        elif self.step == "block":
             iterate.plainly(iterate.all, vertices, iterate.moments(vertices))
         else:
             gained = iterate.towards(iterate.all, vertices, number)

@@ -17,7 +17,9 @@ from mlestruct.native._door import (
     read_slot,
     rebuild_point,
     refresh_slopes,
+    scale_atoms,
     step_among,
+    step_jointly,
     step_plainly,
     step_towards,
     tangent_slopes,
@@ -107,12 +109,18 @@ class Iterate:
         """Step to these examples' vertices in turn, exactly, or by γ where that is not negative."""
         step_plainly(self.x, len(order), order, vertices, moments, gamma)
 
-    def begin(self, vertices: Array) -> None:
-        """Give these vertices all weight."""
+    def jointly(self, vertices: Array, number: int, gamma: float) -> None:
+        """Step with all of τ, by γ, or exactly and by −γ at most where that is negative."""
+        taken = np.empty(1)
+        step_jointly(self.x, vertices, self.x.r - self.dual.residual(vertices), gamma, taken)
+        if self.sets is not None:
+            self.scale(vertices, number, float(taken[0]))
+        self.synchronise()
+
+    def scale(self, vertices: Array, number: int, gamma: float) -> None:
+        """Give these vertices the weight γ, and shrink that of all other atoms."""
         assert self.sets is not None
-        self.x.known[:], self.x.rest[:] = 1, 0.0
-        numbers = np.tile([1.0, np.inf, 0.0], (len(self.all), 1))
-        write_slot(self.x, self.sets, 0, vertices, self.moments(vertices), numbers)
+        scale_atoms(self.x, self.sets, vertices, self.moments(vertices), number, gamma)
 
     def towards(self, order: Ints, vertices: Array, number: int) -> float:
         """Make these examples' vertices atoms and step to them; return what that gains."""

@@ -505,6 +505,19 @@ status step_among(const dual_point *x, active_sets *sets, const step_turn *turn,
     return OK;
 }
 
+status scale_atoms(const dual_point *x, active_sets *sets, const double *vertices,
+                   const double *moments, int64_t now, double gamma) {
+    for (int64_t m = 0; m < sets->blocks; ++m) {
+        Block block(*x, *sets, m);
+        const int64_t chosen = block.insert(vertices, moments, now);
+        if (chosen < 0) return NO_MEMORY;
+        block.rest *= 1.0 - gamma;
+        for (int64_t slot = 0; slot < block.known; ++slot) block.atoms[slot].weight *= 1.0 - gamma;
+        block.atoms[chosen].weight += gamma;
+    }
+    return OK;
+}
+
 void rebuild_point(const dual_point *x, active_sets *sets) {
     for (int64_t m = 0; m < sets->blocks; ++m) {
         Block block(*x, *sets, m);

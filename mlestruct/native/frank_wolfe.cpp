@@ -360,3 +360,24 @@ status step_plainly(const dual_point *x, int64_t count, const int64_t *order,
     }
     return OK;
 }
+
+status step_jointly(const dual_point *x, const double *vertices, const double *change, double gamma,
+                    double *taken) {
+    const dual_problem &p = *x->p;
+    Arena arena;
+    int64_t *all = arena.array<int64_t>(p.blocks > p.weights ? p.blocks : p.weights);
+    double *terms[3];
+    for (double *&row : terms) row = arena.array<double>(whole_eights(2 * p.size + p.views));
+    if (arena.failed) return NO_MEMORY;
+    for (int64_t k = 0; k < p.blocks || k < p.weights; ++k) all[k] = k;
+    Room room(p, p.blocks, all, 0);
+    if (room.arena.failed) return NO_MEMORY;
+    const Steps steps(*x, room);
+    Line line = {*x, 0.0, 0.0, 1.0, p.weights, all, change, 0, terms[0], terms[1], terms[2]};
+    for (int64_t m = 0; m < p.blocks; ++m)
+        line.linear += p.weight[m] * steps.collect(m, aim(steps, m, vertices), p.weight[m], line);
+    double slope;
+    *taken = gamma < 0.0 ? line.search(-gamma, &slope) : gamma;
+    for (int64_t k = 0; k < p.size; ++k) x->tau[k] += *taken * (vertices[k] - x->tau[k]);
+    return OK;
+}

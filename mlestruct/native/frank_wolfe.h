@@ -86,6 +86,12 @@ EXPORT status step_plainly(const struct dual_point *x, int64_t count,
                            const int64_t *order N(count) BELOW(x.p.blocks),
                            const double *vertices N(x.p.size), const double *moments N(x.p.columns),
                            double gamma);
+/** Step all of tau towards the vertices, by gamma, or exactly and at most -gamma if negative.
+
+``change`` is what r loses on the whole way. Write the step taken; slopes and r stay as they were.
+*/
+EXPORT status step_jointly(const struct dual_point *x, const double *vertices N(x.p.size),
+                           const double *change N(x.p.weights), double gamma, double *taken N(1));
 /** Make active sets of at most ``cap`` vertices, whose moments are kept sparse or whole. */
 EXPORT struct active_sets *active_sets_new(const struct dual_point *x, int64_t cap, bool sparse);
 EXPORT void active_sets_free(struct active_sets *sets);
@@ -98,6 +104,10 @@ EXPORT status step_towards(const struct dual_point *x, struct active_sets *sets,
 ``gained`` is the gain of the round's new vertices, by which that is judged. */
 EXPORT status step_among(const struct dual_point *x, struct active_sets *sets,
                          const struct step_turn *turn, int64_t passes, double gained);
+/** Note a joint step of size gamma: every weight shrinks, the new vertices get gamma. */
+EXPORT status scale_atoms(const struct dual_point *x, struct active_sets *sets,
+                          const double *vertices N(x.p.size), const double *moments N(x.p.columns),
+                          int64_t now, double gamma);
 /** Work out tau from the atoms, whose weights are made to sum to 1. */
 EXPORT void rebuild_point(const struct dual_point *x, struct active_sets *sets);
 /** Add every block's vertex in this slot to zeros, and write its weight, stiffness and last use. */
