@@ -35,11 +35,11 @@ PACKAGES: dict[str, tuple[int, str]] = {
         5487,
         r"mlestruct/(roommates|tables|data)/",
     ),
-    "estimators": (2289, r"mlestruct/estimators/"),
+    "estimators": (2288, r"mlestruct/estimators/"),
     "families": (1725, r"mlestruct/families/"),
     "extras": (1591, r"mlestruct/"),
 }
-RAW = {"tests": 33607, "benchmarks": 7725}  # all lines, blank ones and comments included
+RAW = {"tests": 33609, "benchmarks": 7725}  # all lines, blank ones and comments included
 CODE = (".py", ".cpp", ".h", ".js", ".css", ".html", ".j2")
 GENERATED = ("_door.py", "_cffi.py")  # by the build, from headers
 LAYOUT = {

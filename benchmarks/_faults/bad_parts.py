@@ -118,7 +118,7 @@ def batches() -> Iterator[Bad]:
     yield bad("Batch.of", "2 examples but 1 outcomes", ms.Batch.of, [PERFECT] * 2, [[0, 1, 2]])
     yield bad("Batch.of", "3 examples but 1 outcomes", one, count=3)
     for weight in (0.0, -1.0, NAN, INF):
-        yield bad("Batch.of", f"example 0 has weight {weight}", one, weight=[weight])
+        yield bad("Batch.of", f"example 0 has weight {weight:g}", one, weight=[weight])
     yield bad("Batch.of", "example weights must be numbers", one, weight=["much"])
     for value in (NAN, INF, -INF):
         yield bad(

@@ -18,7 +18,7 @@ from mlestruct.structures.base import Array
 from mlestruct.testing import vertices
 
 TOL = 1e-6  # relative: what rounding and an oracle's own tolerance may explain
-STEPS = ("pairwise", "block", "batch")
+STEPS = ("pairwise", "block")
 
 
 def faults(seed: int) -> list[str]:

@@ -43,10 +43,9 @@ def intervals(
     encoded = model.encode(known.X, known.outcomes)
     batch, features = model._problem(known.X, encoded, known.weight)
     if batch.partly:
-        raise ValueError(
-            "intervals need every label, and some outcomes are partial: learn from whole outcomes, "
-            "or, where labels are missing, by a fit with unseen='left_out'"
-        )
+        way = ", or by a fit with unseen='left_out'" if hasattr(model, "unseen") else ""
+        why = "intervals need every label, and some outcomes are partial"
+        raise ValueError(f"{why}: learn from those of which every label is known{way}")
     if learner.name not in LIKELIHOODS:
         raise ValueError(
             f"intervals are for learners of a likelihood ({', '.join(LIKELIHOODS)}), not for "

@@ -344,7 +344,9 @@ SERVED = {
     "lbp": LABELLED,
     "implicit": FREE,
 }
-WORDS = "labelled graph|spanning trees|trees is not for|factor graphs|listed|provably|BMatching"
+WORDS = (
+    "free graph|labelled graph|spanning trees|trees is not for|factor graphs|listed|provabl|BMatch"
+)
 FEW = {"rounds": 1}  # of a search for ρ
 
 
