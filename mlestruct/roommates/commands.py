@@ -313,7 +313,7 @@ def _learned(model: RoommateModel, questions: Mapping[str, str]) -> list[str]:
     lost = ", ".join((*open_, *untold(model)))
     head = f"learned from {model.known_.told.units} pairs; ranges in brackets hold 19 times in 20:"
     head = head if sure else REPORT["nothing sure"]
-    return [head, *lines, *([f"not told by these pairs: {lost}"] if lost else [])]
+    return [head, *lines, *([f"no clear effect in these pairs: {lost}"] if lost else [])]
 
 
 def again(given: argparse.Namespace, command: str, *words: Any) -> str:
@@ -422,7 +422,7 @@ def run_evaluate(given: argparse.Namespace) -> int:
     say(given, evaluation if given.technical else _judged(evaluation))
     wrote = finish(given, report)
     if not given.people:
-        say(given, "to learn from all pairs again:", again(given, "fit", "--force"))
+        say(given, "the test is done; to learn from all pairs:", again(given, "fit", "--force"))
     found = {n: value for n, value in vars(evaluation).items() if n != "calibration"}
     return tell(given, **found, files=wrote)
 
@@ -460,11 +460,11 @@ def run_explain(given: argparse.Namespace) -> int:
         say(
             given,
             *_explained(found, chance, office.settings.words),
-            f"others who would suit {person}:",
+            f"others who would suit {person} (what suits one pair may cost others more):",
         )
         say(given, *(f"  {one.partner}: {percent(one.probability)} probable" for one in near))
         if near and not given.people:
-            say(given, "what it would cost to put two others together:")
+            say(given, "what two others together would cost (asking changes nothing):")
             say(given, again(given, "change", "together", person, near[0].partner))
     return tell(given, **vars(found), alternatives=near)
 

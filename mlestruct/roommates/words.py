@@ -11,7 +11,7 @@ REPORT = {
         "Shown a pair that came about and one that did not, the model picks the right one "
         "{model} times in 100. {others}. {told}"
     ),
-    "told apart": "It is better than the simple regression by more than its error.",
+    "told apart": "It beats the simple regression on the same pairs, by more than chance explains.",
     "not told apart": "It is not told from the simple regression: they differ within the error.",
     "baseline random": "Guessing does so {share} times",
     "baseline logistic": "a simple regression on pairs {share}",

@@ -116,7 +116,7 @@ def test_explain_itemises_protected_columns_only_when_asked(folder, fitted, caps
     assert main(order) == 0
     shown = capsys.readouterr().out
     assert f"{who} and " in shown
-    assert f"others who would suit {who}:" in shown
+    assert f"others who would suit {who} (" in shown
     assert " times as likely\n" in shown
     assert " q2: " not in shown
     for more, there in ((["--technical"], False), (["--technical", "--show-protected"], True)):
