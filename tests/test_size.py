@@ -27,7 +27,7 @@ PACKAGES: dict[str, tuple[int, str]] = {
     ),
     "inference": (2646, r"mlestruct/inference/"),
     "learning": (
-        3697,
+        3703,
         r"mlestruct/(learning|learners|engine|storage)/",
     ),
     "statistics, metrics, scorers": (1404, r"mlestruct/(statistics/|metrics|scorers)"),

@@ -250,12 +250,17 @@ class Asked:
 
 
 class Reply(NamedTuple):
-    """The vertices of a round, D(τ), the gap by the oracle alone, and the vertices' Σ|a|·view."""
+    """The vertices of a round, the dual objective D(τ), and the gap by the oracle alone.
+
+    ``mass`` is the vertices' Σ|a|·view, ``lag`` the part of the gap that is there because θ is not
+    ∇R*(r).
+    """
 
     vertices: Array
     objective: float
     gap: float
     mass: float
+    lag: float
 
 
 class OracleRun:
@@ -347,7 +352,8 @@ class OracleRun:
         # is lost in it.
         reached = ridge.value(theta) - float(theta @ x.r) + held
         own, slack = float(weight @ (upper - here + spread)), float(weight @ (upper - best))
-        gap = own + ridge.bracket(theta, x.r)
+        lag = ridge.bracket(theta, x.r)
+        gap = own + lag
         if sums is not None:
             scores = dual.scores(theta)
             log_z, top = sums(batch, scores)[:2]
@@ -361,7 +367,7 @@ class OracleRun:
             self.theta, self.at, self.primal, self.slack = theta, at, own + reached, slack
         if objective < self.value:
             self.tau, self.value = x.tau.copy(), objective
-        return Reply(vertices, objective, gap, float(weight @ mass))
+        return Reply(vertices, objective, gap, float(weight @ mass), lag)
 
     def found(self) -> Found:
         """Return the best so far."""
@@ -475,7 +481,7 @@ class Rounds(OracleRun):
             if self.margin:
                 self.centre.at = self.theta
             else:
-                self.centre.follow(iterate, number)
+                self.centre.follow(iterate, found.lag, found.gap - found.lag, number)
             self.centre.hold(iterate)
         self.number += 1
         if self.step == "pairwise" and self.number >= WARM and entropic:

@@ -64,7 +64,9 @@ class Smoothing:
 
 EARLY, OFTEN, SELDOM = 50, 10, 50  # κ is renewed every 10 rounds up to the 50th, then every 50
 HELD = 3  # rounds in which c stays: τ has not yet learned to follow θ
-STIFF = 0.3  # s was within a tenth of the best on grids, chains, matchings, knapsacks, tours
+# s = .3 was within a tenth of the best s on grids, chains, matchings, knapsacks, tours, alignments.
+# It falls where θ ≠ ∇R*(r) is more of the certificate than MUCH of the rest, and rises again.
+STIFF, LOOSE, MUCH, LITTLE, FASTER, SLOWER = 0.3, 0.2, 0.5, 0.1, 0.9, 1.1
 LARGER = 100.0  # times the median of ΣΦ²/λ: beyond it κ grows (of 1 to 1,000; words want 100)
 MARGIN = 3.0  # κ / λ without entropy: of .3 to 10 the best on grids, matchings, chains, own solvers
 
@@ -112,10 +114,14 @@ class Centre:
         prior = (own.lam * own.prior + kappa * self.at) / lam
         iterate.regularise(replace(own, lam=lam, prior=prior))
 
-    def follow(self, iterate: Iterate, number: int) -> None:
-        """After a round c is θ."""
+    def follow(self, iterate: Iterate, lag: float, rest: float, number: int) -> None:
+        """After a round c is θ. ``lag``: what θ ≠ ∇R*(r) adds to the ``rest`` of its gap."""
         if number >= HELD:
             self.at = iterate.x.theta.copy()
+            if lag > MUCH * rest:
+                self.scale = max(FASTER * self.scale, LOOSE)
+            elif lag < LITTLE * rest:
+                self.scale = min(SLOWER * self.scale, STIFF)
         if number and number % (OFTEN if number < EARLY else SELDOM) == 0:
             self.curvature = _curvature(iterate.dual, iterate.x.tau)
 
