@@ -438,9 +438,8 @@ class Office:
 
     def _decided_by(self, kind: str, who: tuple[str, ...]) -> tuple[list[Decided], list[Decided]]:
         """What a change decides, and the decisions that it leaves."""
-        new: list[Decided] = []
+        new, own = list[Decided](), set(who)
         gone: Sequence[str] = ("together",)
-        own = set(who)
         if kind == "back":
             return new, [part for part in self.choices.decided if not own & set(part.who)]
         if kind in ("lock", "unlock"):
@@ -456,11 +455,12 @@ class Office:
         else:
             pairs = [who] if kind == "together" else self._swapped(*who)
             new, own = [Decided("together", pair) for pair in pairs], {a for p in pairs for a in p}
+        waits = {part[:3] for part in self.decided if part.why and gone == LOCKS}
         kept = [
             part
-            for part, now in zip(self.choices.decided, self.decided, strict=True)
+            for part in self.choices.decided
             if part.kind not in gone
-            or (now.why and gone == LOCKS)  # a lock that does not fit now waits
+            or part[:3] in waits  # a lock that does not fit now
             or not (set(part.who) <= own if kind not in TWO[:2] else own & set(part.who))
         ]
         return new, kept
